@@ -1,0 +1,166 @@
+"""What all commands of TrainCheck share: options with many values, `--version`, errors, exit codes.
+
+A command's function may return its exit code; `None` is 0. Everything heavy is imported inside the
+functions that need it, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from traincheck_trace_schema.errors import EXIT_CLEAN, EXIT_UNUSABLE, TraincheckError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+EXIT_INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
+EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+
+class ManyValues(click.Option):
+    """An option that takes the values up to the next option or `--`, and may be repeated.
+
+    Works in commands of class `TraincheckCommand`; gives a tuple.
+    """
+
+    def __init__(self, param_decls: Sequence[str], **attrs: Any) -> None:
+        super().__init__(param_decls, multiple=True, **attrs)
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        """Show that more than one value may follow."""
+        return f"{super().make_metavar(ctx)}..."
+
+
+class _Standalone(click.Command):
+    """Turns what a command can end with into a message and an exit code, at one place."""
+
+    def __init__(self, name: str | None, **attrs: Any) -> None:
+        super().__init__(name, **attrs)
+        self.params.append(_version_option())
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: FBT001, FBT002  click's signature
+        **extra: Any,
+    ) -> Any:
+        """Run the command and, unless `standalone_mode` is off, exit."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except TraincheckError as error:
+            _fail(str(error))
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(EXIT_UNUSABLE)
+        except click.UsageError as error:
+            _fail(f"{error.format_message().rstrip('.')}{_hint(error)}")
+        except click.ClickException as error:
+            _fail(error.format_message())
+        except click.Abort:
+            click.echo("interrupted", err=True)
+            sys.exit(EXIT_INTERRUPTED)
+        sys.exit(code if isinstance(code, int) else EXIT_CLEAN)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command's function; a reader that went away (`| head`) is no error."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # The interpreter flushes once more when it exits, and would complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(EXIT_BROKEN_PIPE)
+        return result
+
+
+class TraincheckCommand(_Standalone):
+    """A command of TrainCheck."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Spell `-f A B C` as `-f A -f B -f C`, then parse as click does."""
+        return super().parse_args(ctx, list(self._spell_out(ctx, args)))
+
+    def _spell_out(self, ctx: click.Context, args: Sequence[str]) -> Iterator[str]:
+        options = {
+            name: param
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option)
+            for name in (*param.opts, *param.secondary_opts)
+        }
+        at = 0
+        while at < len(args) and args[at] != "--":
+            name, equals, value = args[at].partition("=")
+            option = options.get(name)
+            at += 1
+            if isinstance(option, ManyValues):
+                end = _end_of_values(args, at)
+                values = [*([value] if equals else []), *args[at:end]]
+                if not values:
+                    raise click.BadOptionUsage(name, f"Option {name!r} needs a value.", ctx)
+                for each in values:
+                    yield from (name, each)
+                at = end
+            else:
+                yield args[at - 1]
+                taken = option.nargs if option and not equals and _takes_value(option) else 0
+                yield from args[at : at + taken]
+                at += taken
+        yield from args[at:]
+
+
+class TraincheckGroup(_Standalone, click.Group):
+    """A command with subcommands."""
+
+    command_class = TraincheckCommand
+
+
+def _end_of_values(args: Sequence[str], start: int) -> int:
+    """Return the index of the next option; `-` alone is a value."""
+    for at in range(start, len(args)):
+        if args[at].startswith("-") and args[at] != "-":
+            return at
+    return len(args)
+
+
+def _takes_value(option: click.Option) -> bool:
+    return not option.is_flag and not option.count
+
+
+def _version_option() -> click.Option:
+    return click.Option(
+        ["--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_show_versions,
+        help="Show the installed packages of TrainCheck and exit.",
+    )
+
+
+def _show_versions(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001  click's signature
+    if not is_asked or ctx.resilient_parsing:
+        return
+    from importlib.metadata import distributions  # noqa: PLC0415  30 ms that other calls save
+
+    installed = {dist.name: dist.version for dist in distributions()}
+    for name in sorted(installed):
+        if name.startswith("traincheck-"):
+            click.echo(f"{name} {installed[name]}")
+    ctx.exit()
+
+
+def _hint(error: click.UsageError) -> str:
+    return f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
+
+
+def _fail(message: str) -> NoReturn:
+    click.echo(f"error: {message}", err=True)
+    sys.exit(EXIT_UNUSABLE)

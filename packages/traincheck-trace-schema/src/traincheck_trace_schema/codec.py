@@ -1,0 +1,107 @@
+"""From documents to objects and back: ujson for the text, one cattrs converter for the classes.
+
+The converter is strict: `"7"` is no integer, nor is `True`; an integer will do for a number. Fields
+that a class does not know are ignored. Fields that have their default are left out when written,
+except those that say what a document is.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import cattrs
+import ujson
+
+from traincheck_trace_schema._converter import Hook, Mismatch, hooks_by_tag, make_converter
+from traincheck_trace_schema.errors import TraceError, TraincheckError
+from traincheck_trace_schema.records import TraceRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+T = TypeVar("T")
+_ID_BYTES = 8
+
+
+def dumps(obj: object, *, indent: int = 0) -> str:
+    """Return the JSON text of plain values.
+
+    Raises:
+        OverflowError: a number is not finite; documents say `{"float": "nan"}` instead.
+    """
+    return ujson.dumps(obj, allow_nan=False, escape_forward_slashes=False, indent=indent)
+
+
+def loads(text: str | bytes) -> Any:
+    """Return what a JSON text says.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    return ujson.loads(text)
+
+
+def content_id(obj: object) -> str:
+    """Return 16 hex digits that depend on the content of plain values, not on the order of keys."""
+    text = ujson.dumps(obj, allow_nan=False, escape_forward_slashes=False, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=_ID_BYTES).hexdigest()
+
+
+def structure(cls: type[T], obj: object, *, error: type[TraincheckError] = TraceError) -> T:
+    """Make an object of a document's class from plain values.
+
+    Raises:
+        TraincheckError: of the class `error`; the message says which field is wrong and how.
+    """
+    try:
+        return _converter().structure(obj, cls)
+    except (cattrs.BaseValidationError, Mismatch) as problem:
+        raise error(_explain(problem)) from problem
+
+
+def structure_record(raw: Mapping[str, Any]) -> TraceRecord:
+    """Make the record object of a line of a trace.
+
+    Raises:
+        TraceError: the kind is unknown, or a field is wrong.
+    """
+    kind = raw.get("kind")
+    hook = _record_hooks().get(kind) if isinstance(kind, str) else None
+    if hook is None:
+        raise TraceError(f"field 'kind' must be one of {', '.join(_record_hooks())}; got {kind!r}")
+    try:
+        record: TraceRecord = hook(raw, None)
+    except cattrs.BaseValidationError as problem:
+        raise TraceError(_explain(problem)) from problem
+    return record
+
+
+def unstructure(obj: object) -> Any:
+    """Return the plain values of an object of a document's class."""
+    return _converter().unstructure(obj)
+
+
+@functools.cache
+def _converter() -> cattrs.Converter:
+    return make_converter()
+
+
+@functools.cache
+def _record_hooks() -> Mapping[str, Hook]:
+    return hooks_by_tag(_converter(), "kind", TraceRecord)
+
+
+def _explain(problem: BaseException) -> str:
+    """Say in one line which field is wrong first, and how."""
+    path = ""
+    while isinstance(problem, cattrs.BaseValidationError):
+        problem, *_ = problem.exceptions
+        for note in getattr(problem, "__notes__", ()):
+            if isinstance(note, cattrs.AttributeValidationNote):
+                path += f".{note.name}"
+            elif isinstance(note, cattrs.IterableValidationNote):
+                path += f"[{note.index!r}]"
+    field = f"field {path.removeprefix('.')!r}" if path else "the line"
+    return f"{field} {'is missing' if isinstance(problem, KeyError) else problem}"

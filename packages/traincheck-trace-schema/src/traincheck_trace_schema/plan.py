@@ -1,0 +1,42 @@
+"""The instrumentation plan (document `traincheck.plan`): what is to be recorded."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+from traincheck_trace_schema.records import Role
+
+SCHEMA = "traincheck.plan"
+VERSION = "1.0"
+
+
+@attrs.frozen(kw_only=True)
+class FunctionPlan:
+    """Record the calls of a function, and of those that override it."""
+
+    name: str
+    arguments: Literal["all"] | tuple[str, ...] = ()
+    result: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class VariablePlan:
+    """Record these attributes of the tracked variables of a role."""
+
+    role: Role
+    attributes: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """What to record; `functions` None: every public function of the instrumented modules."""
+
+    schema: str = SCHEMA
+    version: str = VERSION
+    id: str
+    functions: tuple[FunctionPlan, ...] | None
+    variables: tuple[VariablePlan, ...]
+    observe: tuple[str, ...] = ()  # functions at whose begin and end the variables are looked at
+    contexts: tuple[str, ...] = ()  # as "grad_mode", "autocast"

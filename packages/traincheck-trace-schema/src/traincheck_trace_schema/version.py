@@ -1,0 +1,34 @@
+"""Versions of documents: which ones this package reads."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from traincheck_trace_schema.errors import TraincheckError
+
+_VERSION = re.compile(r"(\d+)\.\d+")
+
+
+def check_version(
+    document: Any, *, schema: str, known: str, where: str, error: type[TraincheckError]
+) -> None:
+    """Refuse a document of another schema or of another major version than `known`.
+
+    Raises:
+        TraincheckError: of the class `error`; the message says what was read and what is known.
+    """
+    name = document.get("schema") if isinstance(document, dict) else document
+    if name != schema:
+        raise error(f"{where}: field 'schema' must be {schema!r}, got {name!r}")
+    version = document.get("version")
+    parts = _VERSION.fullmatch(version) if isinstance(version, str) else None
+    if parts is None:
+        raise error(f"{where}: field 'version' must be a text like {known!r}, got {version!r}")
+    major, _, _ = known.partition(".")
+    if parts[1] != major:
+        raise error(
+            f"{where}: is {schema} version {version}, and this TrainCheck knows version {major}.x; "
+            "migrate it with traincheck-schema migrate"
+        )

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import jsonschema
+import pytest
+
+from traincheck_trace_schema import validation
+from traincheck_trace_schema.errors import (
+    ConfigError,
+    InvariantError,
+    TraceError,
+    TraincheckError,
+)
+
+CALL = {"kind": "call_begin", "thread": 1, "seq": 2, "step": 3, "id": 4, "function": "f"}
+
+
+@pytest.mark.parametrize("document", ["trace", "invariants", "plan", "results"])
+def test_each_schema_is_a_valid_schema(document: str) -> None:
+    """The schemas follow JSON Schema 2020-12."""
+    jsonschema.Draft202012Validator.check_schema(validation.load_schema(document))
+
+
+def test_there_are_four_documents() -> None:
+    """Another name is refused, with those that there are."""
+    with pytest.raises(ConfigError, match="must be one of trace, invariants, plan, results"):
+        validation.load_schema("poem")
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"id": "4"}, 'trace $.id: "4" is not of type "integer"'),
+        ({"step": -2}, "trace $.step: -2 is less than the minimum of -1"),
+        (
+            {"args": {"x": [{"lr": 1}]}},
+            "trace $.args.x[0]: Additional properties are not allowed ('lr' was unexpected)",
+        ),
+    ],
+)
+def test_the_message_says_where(changed: dict[str, Any], reason: str) -> None:
+    """The path leads through `oneOf` to the field that is wrong."""
+    with pytest.raises(TraceError) as caught:
+        validation.validate("trace", {**CALL, **changed})
+
+    assert str(caught.value) == reason
+
+
+def test_values_need_exactly_one_key() -> None:
+    """An object of the program that slipped into a trace unencoded is noticed."""
+    for value in ({}, {"dtype": "float32", "device": "cpu"}):
+        with pytest.raises(TraceError, match=r"\$\.self"):
+            validation.validate("trace", {**CALL, "self": value})
+
+
+@pytest.mark.parametrize(
+    ("document", "error"),
+    [("trace", TraceError), ("invariants", InvariantError), ("plan", ConfigError)],
+)
+def test_the_error_fits_the_document(document: str, error: type[TraincheckError]) -> None:
+    """Each document has the error that reading it has."""
+    with pytest.raises(error):
+        validation.validate(document, {})
+
+
+def test_unknown_fields_are_allowed() -> None:
+    """A document of a newer minor version validates."""
+    validation.validate("trace", {**CALL, "mood": "fine"})
+
+
+def test_a_validator_is_compiled_once() -> None:
+    """Validating many records does not compile the schema again."""
+    validation.validate("trace", CALL)
+    before = validation._validator.cache_info().misses  # noqa: SLF001  the claim is about it
+
+    validation.validate("trace", CALL)
+
+    assert validation._validator.cache_info().misses == before  # noqa: SLF001  the same
+
+
+def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """jsonschema-rs is an extra; who needs it is told how to get it."""
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    validation._validator.cache_clear()  # noqa: SLF001  else an earlier test's would do
+
+    with pytest.raises(ConfigError, match=r"pip install 'traincheck-trace-schema\[validate\]'"):
+        validation.validate("trace", CALL)
