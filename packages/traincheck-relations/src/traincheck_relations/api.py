@@ -1,0 +1,204 @@
+"""What a relation is: the interfaces that a plugin implements, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+
+import attrs
+
+from traincheck_trace_schema.values import Json, Scalar
+from traincheck_trace_schema.window import Window
+
+if TYPE_CHECKING:
+    from traincheck_trace_schema.invariants import Params
+
+RawRecord: TypeAlias = Mapping[str, Any]  # as the JSON of a trace is: checked when structured
+Context: TypeAlias = Mapping[str, Scalar]
+
+
+@attrs.frozen
+class RecordRef:
+    """A record, and where it stands."""
+
+    shard: str
+    rank: int
+    record: RawRecord
+
+
+@attrs.frozen(kw_only=True)
+class Position:
+    """Where in a run an occasion lies."""
+
+    rank: int
+    window: Window
+    stage: str
+    function: str | None = None
+    variable: str | None = None
+    source: str | None = None  # "file:line"
+
+
+@attrs.define(eq=False, kw_only=True)
+class Call:
+    """A recorded call, from its begin to its end."""
+
+    id: int
+    function: str
+    documented: tuple[str, ...]  # the function, then the public base methods that it overrides
+    names: frozenset[str]  # those, and its aliases
+    parent: Call | None
+    thread: int
+    begin: RawRecord
+    seq: int
+
+    def is_within(self, other: Call) -> bool:
+        """Whether this call is `other` or was made inside it, at any depth."""
+        call: Call | None = self
+        while call is not None and call is not other:
+            call = call.parent
+        return call is not None
+
+
+@attrs.frozen(kw_only=True)
+class VariableState:
+    """A tracked variable as it was last seen."""
+
+    id: int
+    names: tuple[str, ...]
+    role: str
+    type: str
+    storage: int
+    holders: frozenset[str]  # names of the optimizers that hold it
+    attributes: Mapping[str, Json]
+
+
+@attrs.frozen(kw_only=True)
+class Event:
+    """A record of the stream, with what the records before it say about it.
+
+    `call`: of a call record, the call itself; of another record, the call it names.
+    `before`, `after`: of a `var` record, the variable's state (None: it was not there).
+    """
+
+    kind: str
+    record: RawRecord
+    shard: str
+    rank: int
+    process: int  # ordinal of the shard in the run
+    window: Window
+    stage: str
+    call: Call | None = None
+    before: VariableState | None = None
+    after: VariableState | None = None
+    run: RunState
+
+    def ref(self) -> RecordRef:
+        """Refer to the record, as evidence."""
+        return RecordRef(self.shard, self.rank, self.record)
+
+
+class RunState(Protocol):
+    """What is known of a process at a moment of the stream."""
+
+    def variables(self) -> Mapping[int, VariableState]:
+        """Return the live variables of the event's process, by id."""
+
+    def source(self, id_: int | None) -> str | None:
+        """Return "file:line" of a source record of the process."""
+
+    def world(self) -> Mapping[str, tuple[int, ...]]:
+        """Return the named groups of ranks, `world` among them."""
+
+
+@attrs.frozen(kw_only=True)
+class Gap:
+    """Records that are missing at this point of a process."""
+
+    reason: str
+    rank: int
+    process: int
+    window: Window
+
+
+@attrs.frozen(kw_only=True)
+class Example:
+    """An occasion on which a relation could hold: did it, in which context, and the evidence.
+
+    `context` holds facts known when the occasion began, never results. `happened` says in words
+    what was seen where the relation did not hold.
+    """
+
+    param: int
+    held: bool
+    context: Context
+    at: Position
+    evidence: tuple[RecordRef, ...] = ()
+    happened: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Interests:
+    """Which events a monitor or proposer wants; empty `functions` means calls of any function."""
+
+    kinds: frozenset[str]
+    functions: frozenset[str] = frozenset()
+
+
+@attrs.frozen(kw_only=True)
+class Requirements:
+    """What must be recorded so that something can be evaluated."""
+
+    functions: Mapping[str, frozenset[str]] = attrs.field(factory=dict)  # name: arguments
+    results: frozenset[str] = frozenset()  # functions whose results are needed
+    variables: Mapping[str, frozenset[str]] = attrs.field(factory=dict)  # role: attributes
+    observe: frozenset[str] = frozenset()  # functions around which variables are looked at
+    contexts: frozenset[str] = frozenset()
+
+
+class Proposer(Protocol):
+    """Looks at a run once and proposes what may hold in it."""
+
+    interests: Interests
+
+    def on_event(self, event: Event) -> None:
+        """Take the next event."""
+
+    def finish(self) -> Iterable[Params]:
+        """Return the candidates, each once, in a fixed order."""
+
+
+class Monitor(Protocol):
+    """Follows a run and yields an example at each occasion of one of its params."""
+
+    interests: Interests
+
+    def on_event(self, event: Event) -> Iterable[Example]:
+        """Take the next event."""
+
+    def on_window_end(self, window: Window) -> Iterable[Example]:
+        """Every rank has left this window."""
+
+    def on_gap(self, gap: Gap) -> None:
+        """Forget what reaches across the gap."""
+
+    def on_end(self, *, complete: bool) -> Iterable[Example]:
+        """The run is over."""
+
+
+class Relation(Protocol):
+    """A kind of claim about training runs. Instances are stateless and cheap to make."""
+
+    name: ClassVar[str]
+    group: ClassVar[str]  # the name of its precondition's group in the invariant file
+
+    def proposer(self) -> Proposer:
+        """Make a proposer for one run."""
+
+    def requires(self, params: Params) -> Requirements:
+        """Say what must be recorded to evaluate `params`."""
+
+    def monitor(self, params: Sequence[Params]) -> Monitor:
+        """Make one monitor for all of `params`; examples name them by index."""
+
+    def describe(self, params: Params) -> str:
+        """Say in one sentence what `params` claim."""

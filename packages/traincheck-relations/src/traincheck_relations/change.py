@@ -1,0 +1,112 @@
+"""When a variable counts as changed, and what is said where it was not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traincheck_relations.observed import has_changed, is_comparable
+from traincheck_relations.properties import object_name, value_class, variable_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traincheck_relations.api import Call, VariableState
+    from traincheck_trace_schema.invariants import VarTypeParam
+
+_CLASSED = ("grad",)  # attributes whose values are told apart as none, zero, non_zero
+_MAX_NAMED = 8
+
+
+def is_told(before: VariableState, after: VariableState, attribute: str) -> bool:
+    """Whether the trace says enough to tell if an attribute has changed."""
+    return is_comparable(before, attribute) and is_comparable(after, attribute)
+
+
+def classes(before: VariableState, after: VariableState, attribute: str) -> tuple[str, str]:
+    """Return what a change leads from and to, as invariants say it."""
+    if attribute not in _CLASSED:
+        return "anything", "anything"
+    return value_class(before.attributes[attribute]), value_class(after.attributes[attribute])
+
+
+def applies(child: VarTypeParam, before: VariableState, after: VariableState) -> bool:
+    """Whether the change that `child` speaks of could come for this variable."""
+    return (
+        before.type == child.var_type
+        and is_told(before, after, child.attr_name)
+        and matches(child.pre_value, before, child.attr_name)
+    )
+
+
+def is_change(child: VarTypeParam, before: VariableState, after: VariableState) -> bool:
+    """Whether a variable made the change that `child` speaks of."""
+    return (
+        has_changed(before, after, child.attr_name)
+        and matches(child.pre_value, before, child.attr_name)
+        and matches(child.post_value, after, child.attr_name)
+    )
+
+
+def matches(symbol: str, state: VariableState, attribute: str) -> bool:
+    """Whether the value of an attribute is one that a symbol of `VarTypeParam` stands for."""
+    if symbol == "anything":
+        return True
+    found = value_class(state.attributes[attribute])
+    return found != "none" if symbol == "non_none" else found == symbol
+
+
+def is_silent(child: VarTypeParam, before: VariableState) -> bool:
+    """Whether a zero gradient leaves open if the data changes."""
+    return child.attr_name == "data" and value_class(before.attributes.get("grad")) == "zero"
+
+
+def in_words(symbol: str) -> str:
+    """Write a symbol of `VarTypeParam` as a sentence has it."""
+    return {"none": "None", "non_zero": "non-zero", "non_none": "a value"}.get(symbol, symbol)
+
+
+def _facts(state: VariableState) -> str:
+    """Say what a person would ask first about a parameter that did not change."""
+    facts = variable_properties(state)
+    said = []
+    if facts.get("var.requires_grad") is False:
+        said.append("requires_grad is False")
+    if facts.get("var.grad") == "none":
+        said.append("it has no gradient")
+    if not state.holders:
+        said.append("no optimizer holds it")
+    return f" ({', '.join(said)})" if said else ""
+
+
+def what_was_left(
+    child: VarTypeParam, call: Call, before: VariableState, after: VariableState
+) -> str:
+    """Say how a call left a variable that did not make its change."""
+    attribute = child.attr_name
+    if not has_changed(before, after, attribute):
+        return f"{call.function} left {before.names[0]}.{attribute} as it was{_facts(before)}"
+    became = in_words(value_class(after.attributes[attribute]))
+    return f"{call.function} left {before.names[0]}.{attribute} {became}"
+
+
+def what_was_not_changed(
+    child: VarTypeParam, call: Call, pairs: Sequence[tuple[VariableState, VariableState]]
+) -> str:
+    """Say that no variable changed, and how those stand that the caller holds."""
+    holder = object_name(call)
+    held = [before for before, _ in pairs if holder is not None and holder in before.holders]
+    states = held or [before for before, _ in pairs]
+    frozen = [one for one in states if one.attributes.get("requires_grad") is False]
+    without = [one for one in states if value_class(one.attributes.get("grad", 0)) == "none"]
+    others = [one for one in states if not matches(child.pre_value, one, child.attr_name)]
+    names = ", ".join(one.names[0] for one in states[:_MAX_NAMED])
+    more = f" and {len(states) - _MAX_NAMED} more" if len(states) > _MAX_NAMED else ""
+    whose = f"{len(states)} parameters{' that it holds' if held else ''} ({names}{more})"
+    what = f"{call.function} changed the {child.attr_name} of none of the {whose}"
+    if child.pre_value != "anything" or child.post_value != "anything":
+        what += f" from {in_words(child.pre_value)} to {in_words(child.post_value)}"
+    said = [f"{len(frozen)} have requires_grad False"] if frozen else []
+    said += [f"{len(without)} have no gradient"] if without else []
+    if others and len(others) > len(without):
+        said.append(f"{len(others)} had a {child.attr_name} already")
+    return f"{what}; {' and '.join(said)}" if said else what

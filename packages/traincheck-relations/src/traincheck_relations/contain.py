@@ -1,0 +1,299 @@
+"""`APIContainRelation`: a call always contains a call, or a change of variables.
+
+"Contains" means at any depth. A change of variables comes in two quantifiers. `each`: one occasion
+for a call and a variable; it finds the one layer that was left behind. `some`: one occasion for a
+call; it finds the call after which nothing has changed.
+
+A parameter whose gradient is zero everywhere gives no occasion for a change of its data: optimizers
+may leave it or move it, by momentum and weight decay.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import attrs
+
+from traincheck_relations.api import (
+    Call,
+    Event,
+    Example,
+    Gap,
+    Interests,
+    Monitor,
+    Proposer,
+    Requirements,
+    VariableState,
+)
+from traincheck_relations.change import (
+    applies,
+    classes,
+    in_words,
+    is_change,
+    is_silent,
+    is_told,
+    what_was_left,
+    what_was_not_changed,
+)
+from traincheck_relations.observed import ObservedCall, ObservedCalls, has_changed
+from traincheck_relations.occasion import evidence_of, position_of
+from traincheck_relations.properties import call_properties, run_properties, variable_properties
+from traincheck_trace_schema.invariants import APIParam, Params, VarTypeParam
+from traincheck_trace_schema.values import Scalar
+
+if TYPE_CHECKING:
+    from traincheck_trace_schema.window import Window
+
+_KINDS = frozenset(("call_begin", "call_end", "observe"))
+
+
+class APIContainRelation:
+    """A call of P always contains a call of Q, or a change of an attribute of variables."""
+
+    name: ClassVar[str] = "APIContainRelation"
+    group: ClassVar[str] = "parent_func_call_pre"
+
+    def proposer(self) -> Proposer:
+        """Make a proposer for one run."""
+        return ContainProposer()
+
+    def requires(self, params: Params) -> Requirements:
+        """Say what must be recorded to evaluate `params`."""
+        parent, child = _parts(params)
+        if isinstance(child, APIParam):
+            both = (parent.api_full_name, child.api_full_name)
+            return Requirements(functions={name: frozenset() for name in both})
+        attributes = {child.attr_name}
+        if child.attr_name == "data":
+            attributes.add("grad")
+        return Requirements(
+            functions={parent.api_full_name: frozenset()},
+            variables={"parameter": frozenset(attributes)},
+            observe=frozenset((parent.api_full_name,)),
+        )
+
+    def monitor(self, params: Sequence[Params]) -> Monitor:
+        """Make one monitor for all of `params`."""
+        return ContainMonitor(params)
+
+    def describe(self, params: Params) -> str:
+        """Say in one sentence what `params` claim."""
+        parent, child = _parts(params)
+        if isinstance(child, APIParam):
+            return f"Each call of {parent.api_full_name} calls {child.api_full_name}"
+        which = "each" if child.quantifier == "each" else "at least one"
+        change = f"the {child.attr_name} of {which} {child.var_type}"
+        if child.pre_value != "anything" or child.post_value != "anything":
+            change += f" from {in_words(child.pre_value)} to {in_words(child.post_value)}"
+        return f"Each call of {parent.api_full_name} changes {change}"
+
+
+class ContainProposer:
+    """Proposes what was seen at least once: a call inside a call, a change in an observed call."""
+
+    interests = Interests(kinds=frozenset(("call_begin", "observe")))
+
+    def __init__(self) -> None:
+        self._calls: set[tuple[str, str]] = set()
+        self._changes: set[tuple[str, str, str, str, str]] = set()
+        self._observed = ObservedCalls()
+
+    def on_event(self, event: Event) -> None:
+        """Take the next event."""
+        if event.kind == "observe":
+            if (observed := self._observed.on_observe(event)) is not None:
+                self._take_changes(observed)
+        elif event.call is not None:
+            self._take_call(event.call)
+
+    def finish(self) -> Iterable[Params]:
+        """Return the candidates, in a fixed order."""
+        for parent, child in sorted(self._calls):
+            yield APIParam(api_full_name=parent), APIParam(api_full_name=child)
+        for parent, var_type, attribute, pre, post in sorted(self._changes):
+            for quantifier in ("each", "some"):
+                yield (
+                    APIParam(api_full_name=parent),
+                    VarTypeParam(
+                        var_type=var_type,
+                        attr_name=attribute,
+                        pre_value=pre,
+                        post_value=post,
+                        quantifier=quantifier,
+                    ),
+                )
+
+    def _take_call(self, call: Call) -> None:
+        ancestor = call.parent
+        while ancestor is not None:
+            for parent in ancestor.documented:
+                self._calls.update((parent, child) for child in call.documented if child != parent)
+            ancestor = ancestor.parent
+
+    def _take_changes(self, observed: ObservedCall) -> None:
+        for before, after in observed.pairs():
+            for attribute in observed.attributes:
+                if is_told(before, after, attribute) and has_changed(before, after, attribute):
+                    pre, post = classes(before, after, attribute)
+                    self._changes.update(
+                        (name, after.type, attribute, pre, post)
+                        for name in observed.call.documented
+                    )
+
+
+@attrs.define(eq=False)
+class _OpenParent:
+    """A call that may contain something: what was known when it began, what was called in it."""
+
+    context: Mapping[str, Scalar]
+    called: set[str] = attrs.field(factory=set)
+
+
+class ContainMonitor:
+    """Evaluates what calls contain, when they end."""
+
+    def __init__(self, params: Sequence[Params]) -> None:
+        self._children: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._changes: dict[str, list[tuple[int, VarTypeParam]]] = defaultdict(list)
+        functions = set()
+        for index, param in enumerate(params):
+            parent, child = _parts(param)
+            functions.add(parent.api_full_name)
+            if isinstance(child, APIParam):
+                functions.add(child.api_full_name)
+                self._children[parent.api_full_name].append((index, child.api_full_name))
+            else:
+                self._changes[parent.api_full_name].append((index, child))
+        self.interests = Interests(kinds=_KINDS, functions=frozenset(functions))
+        self._open: dict[tuple[int, int], _OpenParent] = {}
+        self._observed = ObservedCalls()
+
+    def on_event(self, event: Event) -> Iterable[Example]:
+        """Take the next event."""
+        if event.kind == "observe":
+            observed = self._observed.on_observe(event)
+            return () if observed is None else self._change_examples(event, observed)
+        if event.call is None:
+            return ()
+        if event.kind == "call_begin":
+            self._begin(event, event.call)
+            return ()
+        return self._call_examples(event, event.call)
+
+    def on_window_end(self, window: Window) -> Iterable[Example]:
+        """Do nothing: calls are evaluated when they end."""
+        del window
+        return ()
+
+    def on_gap(self, gap: Gap) -> None:
+        """Forget the calls that were open when records were lost."""
+        self._observed.forget(gap.process)
+        for key in [key for key in self._open if key[0] == gap.process]:
+            del self._open[key]
+
+    def on_end(self, *, complete: bool) -> Iterable[Example]:
+        """Do nothing: a call without an end is no occasion."""
+        del complete
+        return ()
+
+    def _begin(self, event: Event, call: Call) -> None:
+        ancestor = call.parent
+        while ancestor is not None:
+            if (parent := self._open.get((event.process, ancestor.id))) is not None:
+                parent.called.update(call.names)
+            ancestor = ancestor.parent
+        if any(name in self._children for name in call.names):
+            context = call_properties(call) | run_properties(event)
+            self._open[event.process, call.id] = _OpenParent(context)
+
+    def _call_examples(self, event: Event, call: Call) -> Iterator[Example]:
+        parent = self._open.pop((event.process, call.id), None)
+        if parent is None or event.kind != "call_end":
+            return
+        for name in call.names:
+            for index, child in self._children.get(name, ()):
+                held = child in parent.called
+                yield Example(
+                    param=index,
+                    held=held,
+                    context=parent.context,
+                    at=position_of(event, call),
+                    evidence=() if held else evidence_of(event, call),
+                    happened="" if held else f"{call.function} returned without calling {child}",
+                )
+
+    def _change_examples(self, event: Event, observed: ObservedCall) -> Iterator[Example]:
+        call = observed.call
+        wanted = [
+            (index, child)
+            for name in call.names
+            for index, child in self._changes.get(name, ())
+            if child.attr_name in observed.attributes
+        ]
+        if not wanted:
+            return
+        about_call = call_properties(call) | run_properties(event)
+        for index, child in wanted:
+            if child.quantifier == "some":
+                yield from self._some(index, child, event, observed, about_call)
+        for before, after in observed.pairs():
+            context = about_call | variable_properties(before, call)
+            for index, child in wanted:
+                if child.quantifier == "each":
+                    yield from self._each(index, child, event, call, (before, after), context)
+
+    def _each(  # noqa: PLR0913, PLR0917 - one occasion is all of these
+        self,
+        index: int,
+        child: VarTypeParam,
+        event: Event,
+        call: Call,
+        states: tuple[VariableState, VariableState],
+        context: Mapping[str, Scalar],
+    ) -> Iterator[Example]:
+        before, after = states
+        if not applies(child, before, after) or is_silent(child, before):
+            return
+        held = is_change(child, before, after)
+        yield Example(
+            param=index,
+            held=held,
+            context=context,
+            at=position_of(event, call, before.names[0]),
+            evidence=() if held else evidence_of(event, call),
+            happened="" if held else what_was_left(child, call, before, after),
+        )
+
+    def _some(
+        self,
+        index: int,
+        child: VarTypeParam,
+        event: Event,
+        observed: ObservedCall,
+        context: Mapping[str, Scalar],
+    ) -> Iterator[Example]:
+        pairs = [pair for pair in observed.pairs() if pair[0].type == child.var_type]
+        comparable = [pair for pair in pairs if is_told(*pair, child.attr_name)]
+        held = any(is_change(child, *pair) for pair in comparable)
+        if not comparable or (not held and any(is_silent(child, pair[0]) for pair in comparable)):
+            return
+        yield Example(
+            param=index,
+            held=held,
+            context=context,
+            at=position_of(event, observed.call),
+            evidence=() if held else evidence_of(event, observed.call),
+            happened="" if held else what_was_not_changed(child, observed.call, comparable),
+        )
+
+
+def _parts(params: Params) -> tuple[APIParam, APIParam | VarTypeParam]:
+    parent, child = params
+    if not isinstance(parent, APIParam) or not isinstance(child, APIParam | VarTypeParam):
+        msg = (
+            f"APIContainRelation takes an APIParam and an APIParam or VarTypeParam, got {params!r}"
+        )
+        raise TypeError(msg)
+    return parent, child

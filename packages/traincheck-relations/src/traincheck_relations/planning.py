@@ -1,0 +1,87 @@
+"""Derives from invariants what must be recorded to check them, and no more."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, cast
+
+import attrs
+
+from traincheck_relations.preconditions import condition_of
+from traincheck_relations.properties import requirements_of
+from traincheck_relations.registry import relations_for
+from traincheck_trace_schema.plan import FunctionPlan, Plan, VariablePlan
+from traincheck_trace_schema.plan_file import plan_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from traincheck_relations.api import Relation, Requirements
+    from traincheck_trace_schema.invariants import Invariant
+    from traincheck_trace_schema.records import Role
+
+
+def plan_for(
+    invariants: Sequence[Invariant], relations: Mapping[str, Relation] | None = None
+) -> Plan:
+    """Return the plan that records all that the invariants and their preconditions need.
+
+    The same invariants in any order give the same plan, with the same id.
+
+    Args:
+        invariants: What is to be checked.
+        relations: The relations by name; None loads those that the invariants name.
+
+    Raises:
+        InvariantError: A relation is not installed, or a precondition is not understood.
+    """
+    known = relations_for(invariants) if relations is None else relations
+    needs = [
+        need
+        for invariant in invariants
+        for need in requirements_for(invariant, known[invariant.relation])
+    ]
+    return _plan(needs)
+
+
+def requirements_for(invariant: Invariant, relation: Relation) -> Iterator[Requirements]:
+    """Yield what the claim of an invariant needs recorded, then what its precondition needs."""
+    yield relation.requires(invariant.params)
+    for conjunction in condition_of(invariant, relation).preconditions:
+        if conjunction.clauses != "Unconditional":
+            for clause in conjunction.clauses:
+                yield requirements_of(clause.prop_name, invariant.params)
+
+
+def _plan(needs: Sequence[Requirements]) -> Plan:
+    arguments = _merged(need.functions for need in needs)
+    attributes = _merged(need.variables for need in needs)
+    results = frozenset[str]().union(*(need.results for need in needs))
+    observe = frozenset[str]().union(*(need.observe for need in needs))
+    contexts = frozenset[str]().union(*(need.contexts for need in needs))
+    plan = Plan(
+        id="",
+        functions=tuple(
+            FunctionPlan(
+                name=name,
+                arguments=tuple(sorted(arguments.get(name, ()))),
+                result=name in results,
+            )
+            for name in sorted(arguments.keys() | results | observe)
+        ),
+        variables=tuple(
+            VariablePlan(role=cast("Role", role), attributes=tuple(sorted(of)))
+            for role, of in sorted(attributes.items())
+        ),
+        observe=tuple(sorted(observe)),
+        contexts=tuple(sorted(contexts)),
+    )
+    return attrs.evolve(plan, id=plan_id(plan))
+
+
+def _merged(maps: Iterable[Mapping[str, frozenset[str]]]) -> dict[str, set[str]]:
+    merged: defaultdict[str, set[str]] = defaultdict(set)
+    for each in maps:
+        for name, values in each.items():
+            merged[name] |= values
+    return dict(merged)

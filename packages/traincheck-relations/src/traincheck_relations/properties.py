@@ -1,0 +1,117 @@
+"""Properties: the facts about an occasion on which a precondition may depend.
+
+Each namespace has one resolver and says what it needs recorded:
+
+| property | is |
+| --- | --- |
+| `call.arg.<name>` | a primitive argument of the call; of a tensor `.dtype` and `.ndim` |
+| `call.module.training` | the training flag of the module whose method is called |
+| `var.<attribute>` | a variable's state when the occasion begins |
+| `ctx.<context>` | a context that was active: `ctx.grad_mode`, `ctx.autocast.dtype` |
+| `run.stage`, `run.first_step` | where in the run |
+| `rank.<group>` | how many ranks the group has |
+
+Process ids, addresses, times and step numbers are no properties: they don't carry over to
+another run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from traincheck_relations.api import Call, Event, Requirements, VariableState
+from traincheck_relations.observed import is_comparable
+from traincheck_trace_schema.invariants import APIParam, Params
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from traincheck_trace_schema.values import Json, Scalar
+
+_DEFAULT_CONTEXT: Mapping[str, Json] = {"grad_mode": True}
+
+
+def run_properties(event: Event) -> dict[str, Scalar]:
+    """Return the facts about where in the run an event lies, and how many ranks take part."""
+    groups = {f"rank.{name}": len(ranks) for name, ranks in event.run.world().items()}
+    return {"run.stage": event.stage, "run.first_step": event.window.step <= 0, **groups}
+
+
+def call_properties(call: Call) -> dict[str, Scalar]:
+    """Return the facts about a call that were known when it began."""
+    facts: dict[str, Scalar] = {}
+    for name, value in (call.begin.get("args") or {}).items():
+        facts.update(_argument(f"call.arg.{name}", value))
+    module = _payload(call.begin.get("self"), "object").get("attributes", {})
+    if "training" in module:
+        facts["call.module.training"] = module["training"]
+    contexts = {**_DEFAULT_CONTEXT, **(call.begin.get("ctx") or {})}
+    facts.update({f"ctx.{name}": value for name, value in contexts.items()})
+    return facts
+
+
+def variable_properties(state: VariableState, call: Call | None = None) -> dict[str, Scalar]:
+    """Return the facts about a variable, as they are before `call` does anything to it."""
+    data = _payload(state.attributes.get("data"), "tensor")
+    facts: dict[str, Scalar] = {
+        "var.name": state.names[0],
+        "var.held": bool(state.holders),
+        "var.tied": len(state.names) > 1,
+    }
+    if call is not None and (holder := object_name(call)) is not None:
+        facts["var.held_by_caller"] = holder in state.holders
+    if "requires_grad" in state.attributes:
+        facts["var.requires_grad"] = bool(state.attributes["requires_grad"])
+    if is_comparable(state, "grad"):
+        facts["var.grad"] = value_class(state.attributes["grad"])
+    if data:
+        facts["var.ndim"] = len(data["shape"])
+        facts["var.dtype"] = data["dtype"]
+    return facts
+
+
+def requirements_of(prop_name: str, params: Params) -> Requirements:
+    """Say what must be recorded so that a property of an occasion of `params` is known."""
+    functions = {param.api_full_name for param in params if isinstance(param, APIParam)}
+    namespace, _, rest = prop_name.partition(".")
+    if namespace == "call" and rest.startswith("arg."):
+        argument = rest.split(".")[1]
+        return Requirements(functions={name: frozenset((argument,)) for name in functions})
+    if namespace == "ctx":
+        return Requirements(contexts=frozenset((rest.split(".")[0],)))
+    if namespace == "var":
+        attributes = {"requires_grad": {"requires_grad"}, "grad": {"grad"}}.get(rest, {"data"})
+        return Requirements(variables={"parameter": frozenset(attributes)})
+    return Requirements()
+
+
+def object_name(call: Call) -> str | None:
+    """Return the name of the tracked object whose method is called, as "optimizer0"."""
+    name = _payload(call.begin.get("self"), "object").get("name")
+    return name if isinstance(name, str) else None
+
+
+def value_class(value: Json) -> str:
+    """Return what is said of a value in preconditions: "none", "zero" or "non_zero"."""
+    if value is None:
+        return "none"
+    tensor = _payload(value, "tensor")
+    if tensor:
+        return "zero" if tensor.get("zero") else "non_zero"
+    return "non_zero" if value else "zero"
+
+
+def _payload(value: Any, key: str) -> dict[str, Any]:
+    """Return what a one-key object holds under `key`, or nothing."""
+    payload = value.get(key) if isinstance(value, dict) else None
+    return payload if isinstance(payload, dict) else {}
+
+
+def _argument(name: str, value: Json) -> Iterator[tuple[str, Scalar]]:
+    if value is None or isinstance(value, str | bool | int):
+        yield name, value
+    elif tensor := _payload(value, "tensor"):
+        yield f"{name}.dtype", tensor["dtype"]
+        yield f"{name}.ndim", len(tensor["shape"])
+    elif isinstance(value, dict) and isinstance(value.get("dtype"), str):
+        yield name, value["dtype"]

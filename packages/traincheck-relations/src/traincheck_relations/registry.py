@@ -1,0 +1,105 @@
+"""Finds the relations that are installed, by entry point, and validates each as it loads."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, cast
+
+from traincheck_trace_schema.errors import ConfigError, InvariantError, PluginError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from traincheck_relations.api import Relation
+    from traincheck_trace_schema.invariants import Invariant
+
+ENTRY_POINTS = "traincheck.relations"
+_METHODS = ("proposer", "requires", "monitor", "describe")
+
+
+def load_relations(
+    only: Collection[str] | None = None, without: Collection[str] = ()
+) -> dict[str, Relation]:
+    """Load the relations that are installed in this environment, by name.
+
+    Args:
+        only: Names of the relations to load; None loads all.
+        without: Names of relations to leave out.
+
+    Raises:
+        ConfigError: A name in `only` or `without` is no installed relation.
+        PluginError: A relation cannot be imported, or does not implement the interface.
+    """
+    entries = _by_name(entry_points(group=ENTRY_POINTS))
+    unknown = sorted({*(only or ()), *without} - entries.keys())
+    if unknown:
+        raise ConfigError(
+            f"No relation {', '.join(map(repr, unknown))} is installed; "
+            f"installed are: {', '.join(entries) or 'none'}"
+        )
+    return {
+        name: _load(entry)
+        for name, entry in entries.items()
+        if name not in without and (only is None or name in only)
+    }
+
+
+def relations_for(invariants: Sequence[Invariant]) -> dict[str, Relation]:
+    """Load the relations that invariants are about, by name.
+
+    Raises:
+        InvariantError: A relation is not installed.
+        PluginError: As for `load_relations`.
+    """
+    names = {invariant.relation for invariant in invariants}
+    installed = {entry.name for entry in entry_points(group=ENTRY_POINTS)}
+    for invariant in invariants:
+        if invariant.relation not in installed:
+            raise InvariantError(
+                f"Invariant {invariant.id} is about relation {invariant.relation!r}, which is not "
+                f"installed (installed are: {', '.join(sorted(installed)) or 'none'}); install the "
+                f"package that offers it, or remove the invariant"
+            )
+    return load_relations(only=names)
+
+
+def _by_name(entries: Iterable[EntryPoint]) -> dict[str, EntryPoint]:
+    found: dict[str, EntryPoint] = {}
+    for entry in sorted(entries, key=lambda entry: (entry.name, entry.value)):
+        earlier = found.setdefault(entry.name, entry)
+        # An editable installation beside a wheel offers the very same entry twice.
+        if earlier.value != entry.value:
+            raise PluginError(
+                f"Two packages define relation {entry.name!r}: {_origin(earlier)} and "
+                f"{_origin(entry)}; uninstall one"
+            )
+    return found
+
+
+def _load(entry: EntryPoint) -> Relation:
+    try:
+        relation = entry.load()()
+    except Exception as error:
+        raise PluginError(
+            f"Relation {entry.name!r} from {_origin(entry)} failed to load: "
+            f"{type(error).__name__}: {error}; fix or uninstall that package"
+        ) from error
+    if problem := _problem(relation, entry.name):
+        raise PluginError(f"Relation {entry.name!r} from {_origin(entry)} {problem}")
+    return cast("Relation", relation)
+
+
+def _problem(relation: object, entry_name: str) -> str | None:
+    """Say in which way an object is no relation, or None."""
+    name = getattr(relation, "name", None)
+    if name != entry_name:
+        return f"must have the attribute name = {entry_name!r}, got {name!r}"
+    group = getattr(relation, "group", None)
+    if not isinstance(group, str) or not group:
+        return f"must have an attribute group of text that is not empty, got {group!r}"
+    missing = [method for method in _METHODS if not callable(getattr(relation, method, None))]
+    return f"must have the methods {', '.join(missing)}" if missing else None
+
+
+def _origin(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else entry.value

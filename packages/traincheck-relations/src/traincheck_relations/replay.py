@@ -1,0 +1,162 @@
+"""Replays a run: each record of its stream, with what the records before it say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import attrs
+
+from traincheck_relations.api import Call, Event, Gap, VariableState
+from traincheck_trace_schema.reader import Run, StreamItem, WindowEnd
+from traincheck_trace_schema.window import BEFORE_PASS, Window, window_of
+
+if TYPE_CHECKING:
+    from traincheck_trace_schema.values import Json
+
+Occurrence: TypeAlias = Event | Gap | WindowEnd
+
+_BEFORE_FIRST_STEP = Window(-1, 0, BEFORE_PASS)
+
+
+@attrs.define(eq=False)
+class ProcessState:
+    """What is known of one process at a moment of the stream."""
+
+    groups: Mapping[str, tuple[int, ...]]
+    stage: str = "init"
+    window: Window = _BEFORE_FIRST_STEP
+    calls: dict[int, Call] = attrs.field(factory=dict)
+    live: dict[int, VariableState] = attrs.field(factory=dict)
+    sources: dict[int, str] = attrs.field(factory=dict)
+
+    def variables(self) -> Mapping[int, VariableState]:
+        """Return the live variables of the process, by id."""
+        return self.live
+
+    def source(self, id_: int | None) -> str | None:
+        """Return "file:line" of a source record of the process."""
+        return None if id_ is None else self.sources.get(id_)
+
+    def call(self, id_: int | None) -> Call | None:
+        """Return an open call of the process."""
+        return None if id_ is None else self.calls.get(id_)
+
+    def world(self) -> Mapping[str, tuple[int, ...]]:
+        """Return the named groups of ranks, `world` among them."""
+        return self.groups
+
+
+class Replay:
+    """Turns the stream of a run into events. Bounded by open calls and live variables."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._documented: dict[str, tuple[str, ...]] = {}
+        self._names: dict[str, frozenset[str]] = {}
+        self._processes = [
+            ProcessState(_groups(attrs.asdict(shard.header))) for shard in run.shards
+        ]
+
+    def __iter__(self) -> Iterator[Occurrence]:
+        for item in self._run.stream():
+            yield item if isinstance(item, WindowEnd) else self._occurrence(item)
+
+    def _occurrence(self, item: StreamItem) -> Event | Gap:
+        record: dict[str, Any] = item.record
+        kind = record["kind"]
+        state = self._processes[item.process]
+        shard = self._run.shards[item.process]
+        if "seq" in record:
+            state.window = window_of(record)
+        if kind == "gap":
+            return Gap(
+                reason=record["reason"],
+                rank=shard.header.rank,
+                process=item.process,
+                window=state.window,
+            )
+        call, before, after = self._follow(state, kind, record)
+        return Event(
+            kind=kind,
+            record=record,
+            shard=shard.name,
+            rank=shard.header.rank,
+            process=item.process,
+            window=state.window,
+            stage=state.stage,
+            call=call,
+            before=before,
+            after=after,
+            run=state,
+        )
+
+    def _follow(
+        self, state: ProcessState, kind: str, record: dict[str, Any]
+    ) -> tuple[Call | None, VariableState | None, VariableState | None]:
+        """Bring the state up to this record; return its call and the variable before and after."""
+        if kind == "call_begin":
+            return self._begin(state, record), None, None
+        if kind in ("call_end", "call_error"):
+            return state.calls.pop(record["id"], None), None, None
+        if kind == "var":
+            before = state.live.pop(record["id"], None)
+            after = None if record["event"] == "gone" else _updated(before, record)
+            if after is not None:
+                state.live[after.id] = after
+            return state.call(record.get("call")), before, after
+        if kind == "stage":
+            state.stage = record["stage"]
+        elif kind == "source":
+            state.sources[record["id"]] = f"{record['file']}:{record['line']}"
+        elif kind == "function":
+            self._learn(record)
+        elif kind == "header":
+            state.groups = _groups(record)
+        return state.call(record.get("call")), None, None
+
+    def _learn(self, record: dict[str, Any]) -> None:
+        documented = (record["name"], *record.get("bases", ()))
+        self._documented[record["name"]] = documented
+        self._names[record["name"]] = frozenset((*documented, *record.get("aliases", ())))
+
+    def _begin(self, state: ProcessState, record: dict[str, Any]) -> Call:
+        function = record["function"]
+        call = Call(
+            id=record["id"],
+            function=function,
+            documented=self._documented.get(function) or (function,),
+            names=self._names.get(function) or frozenset((function,)),
+            parent=state.call(record.get("parent")),
+            thread=record["thread"],
+            begin=record,
+            seq=record["seq"],
+        )
+        state.calls[call.id] = call
+        return call
+
+
+def replay(run: Run) -> Iterable[Occurrence]:
+    """Replay a run from its beginning."""
+    return Replay(run)
+
+
+def _updated(before: VariableState | None, record: dict[str, Any]) -> VariableState:
+    attributes: Mapping[str, Json] = record.get("attributes", {})
+    if before is not None and record["event"] == "changed":
+        attributes = {**before.attributes, **attributes}
+    return VariableState(
+        id=record["id"],
+        names=tuple(record["names"]),
+        role=record["role"],
+        type=record["type"],
+        storage=record["storage"],
+        holders=frozenset(holder["optimizer"] for holder in record.get("held_by", ())),
+        attributes=attributes,
+    )
+
+
+def _groups(header: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return the rank groups of a header; the world is one even where it is not named."""
+    world = tuple(range(header.get("world_size", 1)))
+    return {"world": world} | {name: tuple(of) for name, of in header.get("groups", {}).items()}

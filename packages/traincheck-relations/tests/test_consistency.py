@@ -1,0 +1,167 @@
+"""`ConsistencyRelation` on small traces: across ranks, and across tied names."""
+
+import pytest
+
+from traincheck_relations.consistency import ConsistencyRelation
+from traincheck_relations.engine import Watch, propose
+from traincheck_relations.testing import TraceBuilder, tensor
+from traincheck_trace_schema.invariants import (
+    OccasionParam,
+    ScopeParam,
+    VarNameParam,
+    VarTypeParam,
+)
+from traincheck_trace_schema.reader import open_run
+
+RELATION = ConsistencyRelation()
+
+
+def across_ranks(attribute="data", function="torch.optim.Optimizer.step", phase="end"):
+    variable = VarTypeParam(var_type="torch.nn.Parameter", attr_name=attribute)
+    occasion = OccasionParam(function=function, phase=phase)
+    return variable, variable, occasion, ScopeParam(scope="ranks")
+
+
+def across_names(first, second):
+    names = (VarNameParam(var_name=name, attr_name="data") for name in (first, second))
+    return *names, OccasionParam(phase="step_end"), ScopeParam(scope="ties")
+
+
+@pytest.fixture
+def trace(tmp_path):
+    return TraceBuilder(tmp_path, world_size=2)
+
+
+def step_on_both(trace, contents, **variable):
+    """Let both ranks make steps after which a weight has these contents."""
+    for rank in (0, 1):
+        shard = trace.rank(rank)
+        shard.function("torch.optim.SGD.step", "torch.optim.Optimizer.step")
+        weight = shard.variable("model.w", data=tensor("start", **variable), grad=None)
+        for step, content in enumerate(contents):
+            shard.step(step)
+            with shard.call("torch.optim.SGD.step") as call:
+                shard.observe("begin", call, "torch.optim.SGD.step")
+                shard.change(weight, during=call, data=tensor(content[rank], **variable))
+                shard.observe("end", call, "torch.optim.SGD.step")
+            shard.observe("step_end")
+
+
+def examples(trace, *params):
+    trace.write()
+    watch = Watch(open_run([trace.folder]), {RELATION.name: RELATION}, {RELATION.name: params})
+    found = [example for _, example in watch]
+    assert watch.faults == []
+    return found
+
+
+def test_a_rank_that_differs_is_named_with_both_values(trace):
+    """Ranks agree at step 0 and differ from step 1 on: told at step 1, with evidence of both."""
+    step_on_both(trace, ["aa", "bc", "dd"])
+
+    found = examples(trace, across_ranks())
+
+    assert [(one.at.window.step, one.held) for one in found] == [(0, True), (1, False), (2, True)]
+    assert found[1].at.variable == "model.w"
+    assert "on rank 1" in found[1].happened
+    assert {ref.rank for ref in found[1].evidence} == {0, 1}
+
+
+def test_an_occasion_that_a_rank_lacks_is_not_compared(trace):
+    """A rank whose trace ends early breaks nothing."""
+    step_on_both(trace, ["aa", "bc"])
+    late = trace.rank(1)
+    del late.records[next(i for i, one in enumerate(late.records) if one.get("step") == 1) :]
+
+    found = examples(trace, across_ranks())
+
+    assert [one.held for one in found] == [True]
+
+
+def test_a_sharded_variable_is_no_replica(trace):
+    """Parts of one tensor that lie on different ranks are not compared."""
+    for rank in (0, 1):
+        shard = trace.rank(rank)
+        shard.function("torch.optim.SGD.step", "torch.optim.Optimizer.step")
+        data = tensor(str(rank))
+        data["tensor"]["placements"] = ["Shard(dim=0)"]
+        shard.variable("model.w", data=data, grad=None)
+        shard.step(0)
+        with shard.call("torch.optim.SGD.step") as call:
+            shard.observe("begin", call)
+            shard.observe("end", call)
+
+    assert examples(trace, across_ranks()) == []
+
+
+def test_gradients_that_are_none_everywhere_are_nothing_to_compare(trace):
+    """An example needs a value on some rank."""
+    step_on_both(trace, ["aa"])
+
+    assert examples(trace, across_ranks("grad", phase="begin")) == []
+
+
+def test_proposals_come_from_what_changes_in_a_run_of_several_ranks(trace):
+    """Data is compared after the call that changes it; one rank alone proposes nothing."""
+    step_on_both(trace, ["aa", "bb"])
+    trace.write()
+    found = set(
+        propose(open_run([trace.folder]), {RELATION.name: RELATION}).candidates[RELATION.name]
+    )
+
+    assert across_ranks() in found
+    assert across_ranks("grad", phase="begin") in found
+    assert across_ranks("grad", phase="end") not in found
+
+
+def test_a_broken_tie_is_told_at_the_step_at_which_the_names_differ(tmp_path):
+    """Two names of one parameter become two parameters, which then go different ways."""
+    trace = TraceBuilder(tmp_path)
+    rank = trace.rank()
+    shared = rank.variable("model.emb", "model.head", data=tensor("a"), grad=None)
+    rank.step(0)
+    rank.observe("step_end")
+    rank.step(1)
+    rank.records.append(
+        {
+            **rank.records[-3],
+            "event": "changed",
+            "names": ["model.emb"],
+            "attributes": {},
+            "step": 1,
+        }
+    )
+    head = rank.variable("model.head", data=tensor("a"), grad=None)
+    rank.observe("step_end")
+    rank.step(2)
+    rank.change(head, data=tensor("b"))
+    rank.observe("step_end")
+
+    found = examples(trace, across_names("model.emb", "model.head"))
+
+    assert shared.id != head.id
+    assert [(one.at.window.step, one.held) for one in found] == [(0, True), (1, True), (2, False)]
+    assert "no longer one parameter" in found[-1].happened
+
+
+def test_tied_names_are_proposed(tmp_path):
+    """A parameter with two names proposes that they stay one."""
+    trace = TraceBuilder(tmp_path)
+    rank = trace.rank()
+    rank.variable("model.emb", "model.head", data=tensor("a"), grad=None)
+    rank.step(0)
+    rank.observe("step_end")
+    trace.write()
+
+    found = propose(open_run([tmp_path]), {RELATION.name: RELATION}).candidates[RELATION.name]
+
+    assert found == (across_names("model.emb", "model.head"),)
+
+
+def test_descriptions_are_sentences():
+    """Scope and occasion are told in words."""
+    assert RELATION.describe(across_ranks()) == (
+        "The data of a replicated parameter is equal on all ranks of the world "
+        "after torch.optim.Optimizer.step"
+    )
+    assert "are tied" in RELATION.describe(across_names("a", "b"))

@@ -1,0 +1,208 @@
+"""`APIContainRelation` on small traces: it holds, it is broken, it does not apply."""
+
+import pytest
+
+from traincheck_relations.contain import APIContainRelation
+from traincheck_relations.engine import Watch, propose
+from traincheck_relations.testing import TraceBuilder, optimizer, tensor, train
+from traincheck_trace_schema.invariants import APIParam, VarTypeParam
+from traincheck_trace_schema.reader import open_run
+
+STEP = "torch.optim.Optimizer.step"
+RELATION = APIContainRelation()
+
+
+def calls(parent, child):
+    return APIParam(api_full_name=parent), APIParam(api_full_name=child)
+
+
+def changes(function, attribute, quantifier="each", pre="anything", post="anything"):
+    variable = VarTypeParam(
+        var_type="torch.nn.Parameter",
+        attr_name=attribute,
+        pre_value=pre,
+        post_value=post,
+        quantifier=quantifier,
+    )
+    return APIParam(api_full_name=function), variable
+
+
+@pytest.fixture
+def trace(tmp_path):
+    return TraceBuilder(tmp_path)
+
+
+def examples(trace, *params):
+    trace.write()
+    watch = Watch(open_run([trace.folder]), {RELATION.name: RELATION}, {RELATION.name: params})
+    found = [example for _, example in watch]
+    assert watch.faults == []
+    return found
+
+
+def proposals(trace):
+    trace.write()
+    return set(
+        propose(open_run([trace.folder]), {RELATION.name: RELATION}).candidates[RELATION.name]
+    )
+
+
+def test_a_call_at_any_depth_is_contained(trace):
+    """A grandchild counts as much as a child, so a call that is not recorded changes nothing."""
+    rank = trace.rank()
+    with rank.call("outer"), rank.call("middle"), rank.call("inner"):
+        pass
+
+    (example,) = examples(trace, calls("outer", "inner"))
+
+    assert example.held
+
+
+def test_a_call_without_its_child_is_a_broken_occasion(trace):
+    """The second call, in which nothing is called, is told with its line and what happened."""
+    rank = trace.rank()
+    source = rank.source("train.py", 7)
+    rank.step(0)
+    with rank.call("outer"), rank.call("inner"):
+        pass
+    rank.step(1)
+    with rank.call("outer", src=source):
+        pass
+
+    first, second = examples(trace, calls("outer", "inner"))
+
+    assert (first.held, second.held) == (True, False)
+    assert (second.at.window.step, second.at.source) == (1, "train.py:7")
+    assert second.happened == "outer returned without calling inner"
+    assert second.evidence
+
+
+def test_a_base_name_stands_for_its_overrides(trace):
+    """What is claimed of `Optimizer.step` is judged on a call of `SGD.step`."""
+    rank = trace.rank()
+    rank.function("torch.optim.SGD.step", STEP)
+    rank.function("torch.special.child", "torch.child")
+    with rank.call("torch.optim.SGD.step"), rank.call("torch.special.child"):
+        pass
+
+    (example,) = examples(trace, calls(STEP, "torch.child"))
+
+    assert example.held
+
+
+def test_a_call_that_raised_or_never_ended_is_no_occasion(trace):
+    """Only a call that returned could have kept its promise."""
+    rank = trace.rank()
+    with rank.call("outer", raises="ValueError"):
+        pass
+    rank.records.append({**rank.records[-2], "id": 99, "seq": 99})
+
+    assert examples(trace, calls("outer", "inner")) == []
+
+
+def test_a_gap_makes_open_calls_no_occasions(trace):
+    """What was called while records were lost is not known."""
+    rank = trace.rank()
+    with rank.call("outer"):
+        rank.gap("queue")
+
+    assert examples(trace, calls("outer", "inner")) == []
+
+
+def test_each_parameter_is_an_occasion_of_a_step(trace):
+    """The parameter that is left behind is named, with the step and its facts."""
+    train(trace.rank(), 3, stuck=("model.fc2.weight",), since=1)
+
+    found = examples(trace, changes(STEP, "data"))
+
+    broken = [(one.at.variable, one.at.window.step) for one in found if not one.held]
+    assert len(found) == 6
+    assert broken == [("model.fc2.weight", 1), ("model.fc2.weight", 2)]
+    assert {one.context["var.held_by_caller"] for one in found} == {True}
+    assert "model.fc2.weight.data as it was" in found[-1].happened
+
+
+def test_a_step_is_one_occasion_of_some(trace):
+    """`some` is broken only where no parameter changes at all."""
+    both = ("model.fc1.weight", "model.fc2.weight")
+    train(trace.rank(), 3, stuck=both, since=2)
+
+    found = examples(trace, changes(STEP, "data", "some"))
+
+    assert [(one.at.window.step, one.held) for one in found] == [(0, True), (1, True), (2, False)]
+    assert "none of the 2 parameters that it holds" in found[-1].happened
+
+
+def test_the_context_is_what_was_known_before(trace):
+    """The gradient in the context of zero_grad is the one that it finds, not the one it leaves."""
+    train(trace.rank(), 2)
+
+    found = examples(trace, changes("torch.optim.Optimizer.zero_grad", "grad", pre="non_zero"))
+
+    assert {one.context["var.grad"] for one in found} == {"non_zero"}
+    assert {one.at.window.step for one in found} == {1}
+    assert all(one.held for one in found)
+
+
+def test_a_zero_gradient_says_nothing_about_data(trace):
+    """An optimizer may leave a parameter whose gradient is zero: that is no occasion."""
+    rank = trace.rank()
+    rank.function("torch.optim.SGD.step", STEP)
+    rank.variable("w", held_by=("o",), data=tensor("a"), grad=tensor("z", zero=True))
+    with rank.call("torch.optim.SGD.step", of=optimizer("o")) as call:
+        rank.observe("begin", call)
+        rank.observe("end", call)
+
+    assert examples(trace, changes(STEP, "data"), changes(STEP, "data", "some")) == []
+
+
+def test_an_attribute_that_was_not_looked_at_gives_no_occasion(trace):
+    """No observation, no example; neither for a value that the trace only describes."""
+    rank = trace.rank()
+    rank.function("torch.optim.SGD.step", STEP)
+    undigested = {"tensor": {"shape": [2], "dtype": "float32", "device": "meta"}}
+    rank.variable("w", data=tensor("a"), grad=None)
+    rank.variable("v", data=undigested, grad=None)
+    with rank.call("torch.optim.SGD.step") as call:
+        rank.observe("begin", call, attributes=("grad",))
+        rank.observe("end", call)
+    with rank.call("torch.optim.SGD.step") as call:
+        rank.observe("begin", call)
+        rank.observe("end", call)
+
+    found = examples(trace, changes(STEP, "data"))
+
+    assert [one.at.variable for one in found] == ["w"]
+
+
+def test_proposals_name_the_most_general_function_too(trace):
+    """What was seen of SGD is proposed of Optimizer, in both quantifiers, and nothing unseen."""
+    train(trace.rank(), 2)
+
+    found = proposals(trace)
+
+    assert changes(STEP, "data") in found
+    assert changes(STEP, "data", "some") in found
+    assert changes("torch.optim.SGD.step", "data") in found
+    assert changes("torch.Tensor.backward", "grad", pre="none", post="non_zero") in found
+    assert changes("torch.Tensor.backward", "data") not in found
+
+
+def test_requirements_name_what_must_be_recorded():
+    """A change needs its function looked around, its attribute, and the gradient for data."""
+    needed = RELATION.requires(changes(STEP, "data"))
+
+    assert needed.observe == {STEP}
+    assert set(needed.functions) == {STEP}
+    assert needed.variables == {"parameter": {"data", "grad"}}
+
+
+def test_descriptions_are_sentences():
+    """A person reads what is claimed without knowing the parameters."""
+    zero_grad = changes("Optimizer.zero_grad", "grad", pre="non_zero", post="none")
+
+    assert RELATION.describe(zero_grad) == (
+        "Each call of Optimizer.zero_grad changes the grad of each torch.nn.Parameter "
+        "from non-zero to None"
+    )
+    assert RELATION.describe(calls("a", "b")) == "Each call of a calls b"

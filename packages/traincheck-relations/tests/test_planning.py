@@ -1,0 +1,93 @@
+"""From invariants to what must be recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traincheck_relations.api import Requirements
+from traincheck_relations.planning import plan_for
+from traincheck_relations.preconditions import ALWAYS
+from traincheck_trace_schema.errors import InvariantError
+from traincheck_trace_schema.invariants import (
+    APIParam,
+    Clause,
+    ConditionGroup,
+    Conjunction,
+    Invariant,
+    Params,
+)
+from traincheck_trace_schema.plan import FunctionPlan, VariablePlan
+
+if TYPE_CHECKING:
+    import random
+
+
+class Toy:
+    name = "ToyRelation"
+    group = "call"
+
+    def requires(self, params: Params) -> Requirements:
+        names = frozenset(param.api_full_name for param in params if isinstance(param, APIParam))
+        return Requirements(
+            functions=dict.fromkeys(names, frozenset(("self",))),
+            results=frozenset(("f",)) & names,
+            variables={"parameter": frozenset(("data",))},
+            observe=frozenset(("g",)) & names,
+        )
+
+
+RELATIONS = {"ToyRelation": Toy()}
+
+
+def invariant(function: str, *properties: str, relation: str = "ToyRelation") -> Invariant:
+    clauses = tuple(Clause(type="exist", prop_name=name) for name in properties)
+    group = ConditionGroup(preconditions=(Conjunction(clauses=clauses),)) if clauses else ALWAYS
+    return Invariant(
+        id=f"{function} {properties}",
+        text_description="a claim",
+        relation=relation,
+        params=(APIParam(api_full_name=function),),
+        precondition={"call": group},
+    )
+
+
+def test_a_plan_is_the_union_of_what_claims_and_preconditions_need() -> None:
+    """Functions, arguments and attributes of all invariants are there, each once."""
+    plan = plan_for(
+        [invariant("f"), invariant("f", "call.arg.x"), invariant("g", "var.grad", "ctx.grad_mode")],
+        RELATIONS,
+    )
+
+    assert plan.functions == (
+        FunctionPlan(name="f", arguments=("self", "x"), result=True),
+        FunctionPlan(name="g", arguments=("self",), result=False),
+    )
+    assert plan.variables == (VariablePlan(role="parameter", attributes=("data", "grad")),)
+    assert plan.observe == ("g",)
+    assert plan.contexts == ("grad_mode",)
+
+
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_invariants_does_not_matter(shuffle: random.Random) -> None:
+    """The same invariants give the same plan with the same id."""
+    invariants = [invariant("f", "call.arg.x"), invariant("g", "var.grad"), invariant("h")]
+    plan = plan_for(invariants, RELATIONS)
+
+    shuffle.shuffle(invariants)
+
+    assert plan_for(invariants, RELATIONS) == plan
+
+
+def test_another_content_is_another_plan() -> None:
+    """The id tells plans apart."""
+    assert plan_for([invariant("f")], RELATIONS).id != plan_for([invariant("g")], RELATIONS).id
+
+
+def test_an_invariant_of_a_relation_that_is_not_installed_is_told() -> None:
+    """What cannot be checked must not silently go unrecorded."""
+    with pytest.raises(InvariantError, match=r"'Missing'.*not installed"):
+        plan_for([invariant("f", relation="Missing")])

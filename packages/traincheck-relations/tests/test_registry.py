@@ -1,0 +1,155 @@
+"""Finding and validating the installed relations."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+from types import ModuleType
+
+import pytest
+
+from traincheck_relations import registry
+from traincheck_relations.registry import load_relations, relations_for
+from traincheck_trace_schema.errors import ConfigError, InvariantError, PluginError
+from traincheck_trace_schema.invariants import Invariant
+
+
+class First:
+    name = "First"
+    group = "first"
+
+    def proposer(self) -> None: ...
+
+    def requires(self, params: object) -> None: ...
+
+    def monitor(self, params: object) -> None: ...
+
+    def describe(self, params: object) -> None: ...
+
+
+class Second(First):
+    name = "Second"
+
+
+class Misnamed(First):
+    name = "Other"
+
+
+class Incomplete:
+    name = "Incomplete"
+    group = "group"
+
+    def proposer(self) -> None: ...
+
+
+class NoGroup(First):
+    name = "NoGroup"
+    group = ""
+
+
+class Raising:
+    def __init__(self) -> None:
+        raise OSError("no licence")
+
+
+class Plugins:
+    """The relations that this environment offers, as far as the test is concerned."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._module = ModuleType("plugins_of_a_test")
+        self._entries: list[EntryPoint] = []
+        monkeypatch.setitem(sys.modules, self._module.__name__, self._module)
+        monkeypatch.setattr(registry, "entry_points", lambda **_: tuple(self._entries))
+
+    def install(self, *classes: type, name: str | None = None) -> None:
+        for each in classes:
+            setattr(self._module, each.__name__, each)
+            self.enter(name or each.__name__, f"{self._module.__name__}:{each.__name__}")
+
+    def enter(self, name: str, value: str) -> None:
+        self._entries.append(EntryPoint(name, value, registry.ENTRY_POINTS))
+
+
+@pytest.fixture
+def plugins(monkeypatch: pytest.MonkeyPatch) -> Plugins:
+    return Plugins(monkeypatch)
+
+
+def test_all_installed_relations_are_loaded(plugins: Plugins) -> None:
+    """Without a choice, every relation is there, in the order of names."""
+    plugins.install(Second, First)
+
+    assert list(load_relations()) == ["First", "Second"]
+
+
+def test_relations_can_be_chosen_and_left_out(plugins: Plugins) -> None:
+    """`only` and `without` go by name, and what is not wanted is not imported."""
+    plugins.install(First, Second)
+    plugins.enter("Broken", "no_such_module:Broken")
+
+    assert list(load_relations(only=["First"])) == ["First"]
+    assert list(load_relations(without=["Broken", "First"])) == ["Second"]
+
+
+@pytest.mark.parametrize("choice", [{"only": ["Firts"]}, {"without": ["Firts"]}])
+def test_an_unknown_name_is_told_with_the_known_ones(
+    plugins: Plugins, choice: dict[str, list[str]]
+) -> None:
+    """A slip of the pen must not silently check less."""
+    plugins.install(First, Second)
+
+    with pytest.raises(ConfigError, match=r"'Firts'.*First, Second"):
+        load_relations(**choice)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "problem"),
+    [
+        (Misnamed, "name = 'Misnamed', got 'Other'"),
+        (Incomplete, "methods requires, monitor, describe"),
+        (NoGroup, "group"),
+        (Raising, "failed to load: OSError: no licence"),
+    ],
+)
+def test_a_relation_is_validated_when_it_loads(
+    plugins: Plugins, plugin: type, problem: str
+) -> None:
+    """A broken plugin fails at the start with its name, not in the middle of a check."""
+    plugins.install(plugin)
+
+    with pytest.raises(PluginError, match=problem) as caught:
+        load_relations()
+
+    assert plugin.__name__ in str(caught.value)
+
+
+def test_two_packages_must_not_define_one_relation(plugins: Plugins) -> None:
+    """Which of the two was meant cannot be known."""
+    plugins.install(First)
+    plugins.install(Second, name="First")
+
+    with pytest.raises(PluginError, match="Two packages define relation 'First'"):
+        load_relations()
+
+
+def test_an_entry_that_is_listed_twice_is_one(plugins: Plugins) -> None:
+    """An editable installation beside a wheel lists the very same entry twice."""
+    plugins.install(First, First)
+
+    assert list(load_relations()) == ["First"]
+
+
+def test_the_relations_of_invariants_are_loaded(plugins: Plugins) -> None:
+    """Only what the invariants name is imported; what is not installed is told."""
+    plugins.install(First)
+    plugins.enter("Broken", "no_such_module:Broken")
+
+    assert list(relations_for([invariant("First")])) == ["First"]
+    with pytest.raises(InvariantError, match=r"'Missing'.*not installed"):
+        relations_for([invariant("Missing")])
+
+
+def invariant(relation: str) -> Invariant:
+    return Invariant(
+        id="1", text_description="a claim", relation=relation, params=(), precondition={}
+    )
