@@ -1,0 +1,1 @@
+"""Learns invariants from the traces of good training runs."""

@@ -1,0 +1,126 @@
+"""The command `traincheck-infer`. What it does stands in `inference`, imported when it runs."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from traincheck_trace_schema.cli import ManyValues, TraincheckCommand
+from traincheck_trace_schema.errors import ConfigError, TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traincheck_infer.inference import Inference
+    from traincheck_trace_schema.reader import Run
+
+_PATH = click.Path(exists=True, path_type=Path)
+
+
+@click.command("infer", cls=TraincheckCommand)
+@click.option(
+    "-f",
+    "--trace-folders",
+    cls=ManyValues,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folders that traincheck-collect wrote; folders of one run are merged.",
+)
+@click.option("-t", "--traces", cls=ManyValues, type=_PATH, help="Single trace files.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("invariants.json"),
+    show_default=True,
+    help="The invariant file to write.",
+)
+@click.option("--enable-relation", cls=ManyValues, metavar="NAME", help="Use only these relations.")
+@click.option("--disable-relation", cls=ManyValues, metavar="NAME", help="Leave relations out.")
+def infer(
+    trace_folders: tuple[Path, ...],
+    traces: tuple[Path, ...],
+    output: Path,
+    enable_relation: tuple[str, ...],
+    disable_relation: tuple[str, ...],
+) -> None:
+    """Learn invariants from the traces of training runs that are known to be good."""
+    from traincheck_infer.inference import infer_invariants  # noqa: PLC0415  numpy, 0.2 s
+    from traincheck_relations.registry import load_relations  # noqa: PLC0415
+    from traincheck_trace_schema.invariant_file import write_invariants  # noqa: PLC0415
+    from traincheck_trace_schema.reader import open_runs  # noqa: PLC0415
+
+    began = time.perf_counter()
+    if not trace_folders and not traces:
+        raise ConfigError("No trace is given; name folders with -f or trace files with -t")
+    if not output.parent.is_dir():
+        raise ConfigError(
+            f"{output}: its folder does not exist; make it, or choose another with -o"
+        )
+    relations = load_relations(only=enable_relation or None, without=disable_relation)
+    runs = open_runs([*trace_folders, *traces])
+    inference = infer_invariants(runs, relations)
+    _insist_on_steps(inference)
+    _warn_of_what_is_missing(runs, inference)
+    write_invariants(output, inference.invariants)
+    _report(inference, output, time.perf_counter() - began)
+
+
+def _insist_on_steps(inference: Inference) -> None:
+    if not any(inference.steps.values()):
+        raise TraceError(
+            "No training step is recorded in these traces, so nothing can be learnt from them; "
+            "collect again from a script whose training loop is found, or mark its steps by hand "
+            "(traincheck_instrument.start_step)"
+        )
+
+
+def _warn_of_what_is_missing(runs: Sequence[Run], inference: Inference) -> None:
+    for run in runs:
+        if not inference.steps[run.run_id]:
+            _warn(f"run {run.run_id} has no training step; was its training loop found?")
+        for reason in run.incomplete_because():
+            _warn(f"run {run.run_id} is incomplete: {reason}")
+        for note in run.notes():
+            click.echo(f"note: run {run.run_id}: {note}", err=True)
+    for fault in inference.faults:
+        _warn(f"{fault.relation} failed and was left out: {fault.error}")
+    if not inference.invariants:
+        _warn("no invariant was found; give longer runs (at least 5 steps) or more of them")
+
+
+def _report(inference: Inference, output: Path, seconds: float) -> None:
+    steps = sum(inference.steps.values())
+    click.echo(
+        f"Read {_count(len(inference.steps), 'run')}: {_count(steps, 'training step')}, "
+        f"{_count(inference.records, 'record')}, in {seconds:.1f} s."
+    )
+    click.echo(
+        f"Found {_count(len(inference.invariants), 'invariant')} among "
+        f"{_count(inference.candidates, 'candidate')}:"
+    )
+    by_relation = Counter(invariant.relation for invariant in inference.invariants)
+    for relation, number in sorted(by_relation.items()):
+        click.echo(f"  {number:6} {relation}")
+    click.echo(f"Written to {output}. Next, collect the run to be checked, and check it:")
+    click.echo(
+        f"  traincheck-collect --invariants {output} --pyscript SCRIPT --models-to-track MODEL "
+        "--output-dir TRACE"
+    )
+    click.echo(f"  traincheck-check -f TRACE -i {output}")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _warn(message: str) -> None:
+    click.echo(f"warning: {message}", err=True)
+
+
+def main() -> None:
+    """Run the command."""
+    infer()
