@@ -1,0 +1,1 @@
+"""Checks the trace of a training run against invariants."""

@@ -1,0 +1,152 @@
+"""The command `traincheck-check`. What it does is imported when it runs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from traincheck_trace_schema.cli import ManyValues, TraincheckCommand
+from traincheck_trace_schema.errors import (
+    EXIT_CLEAN,
+    EXIT_INCOMPLETE,
+    EXIT_VIOLATIONS,
+    ConfigError,
+    InvariantError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from traincheck_check.checking import Checked
+    from traincheck_check.outcome import Outcome
+    from traincheck_trace_schema.invariants import Invariant
+    from traincheck_trace_schema.reader import Run
+
+
+@click.command("check", cls=TraincheckCommand)
+@click.option(
+    "-f",
+    "--trace-folders",
+    cls=ManyValues,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folders that traincheck-collect wrote; folders of one run are merged.",
+)
+@click.option(
+    "-t",
+    "--traces",
+    cls=ManyValues,
+    type=click.Path(exists=True, path_type=Path),
+    help="Single trace files.",
+)
+@click.option(
+    "-i",
+    "--invariants",
+    cls=ManyValues,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    required=True,
+    help="Invariant files that traincheck-infer wrote.",
+)
+@click.option(
+    "-o",
+    "--output-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where to write the results.  [default: traincheck_checker_results_TIME]",
+)
+def check(
+    trace_folders: tuple[Path, ...],
+    traces: tuple[Path, ...],
+    invariants: tuple[Path, ...],
+    output_dir: Path | None,
+) -> int:
+    """Check traces of training runs against invariants.
+
+    Exits with 0 if no invariant was broken, 1 if one was, 2 if the input is unusable, and 3 if the
+    trace is incomplete and shows no violation.
+    """
+    from traincheck_check.checking import check_run  # noqa: PLC0415  --help does not need it
+    from traincheck_check.outcome import outcome_of  # noqa: PLC0415
+    from traincheck_check.terminal import screen  # noqa: PLC0415
+    from traincheck_relations.registry import relations_for  # noqa: PLC0415
+    from traincheck_trace_schema.invariant_file import read_invariants  # noqa: PLC0415
+    from traincheck_trace_schema.reader import open_runs  # noqa: PLC0415
+
+    if not trace_folders and not traces:
+        raise ConfigError("No trace is given; name folders with -f or trace files with -t")
+    claims = read_invariants(invariants)
+    if not claims:
+        raise InvariantError(
+            f"{', '.join(map(str, invariants))}: has no invariant to check; infer from longer or "
+            "more runs"
+        )
+    relations = relations_for(claims)
+    results = output_dir or Path(
+        f"traincheck_checker_results_{datetime.now().astimezone():%Y%m%d_%H%M%S}"
+    )
+    runs = open_runs([*trace_folders, *traces])
+    outcomes = []
+    for run, name in zip(runs, _names(runs), strict=True):
+        checked = check_run(run, claims, relations)
+        outcome = outcome_of(checked)
+        outcome.write(results / name)
+        _warn(checked, claims)
+        for line in screen(outcome.summary, results / name, name=name or None):
+            click.echo(line)
+        outcomes.append(outcome)
+    return _exit_code(outcomes)
+
+
+def _names(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield where the results of each run go: of one run, into the results folder itself."""
+    if len(runs) == 1:
+        yield ""
+        return
+    taken: set[str] = set()
+    for run in runs:
+        folder = run.shards[0].path.resolve().parent.name
+        name = folder if folder not in taken else f"{folder}-{run.run_id}"
+        taken.add(name)
+        yield name
+
+
+def _warn(checked: Checked, claims: Iterable[Invariant]) -> None:
+    for note in checked.run.notes():
+        click.echo(f"note: {note}", err=True)
+    for message in _warnings(checked, claims):
+        click.echo(f"warning: {message}", err=True)
+
+
+def _warnings(checked: Checked, claims: Iterable[Invariant]) -> Iterator[str]:
+    if not checked.seen.steps:
+        yield (
+            "no training step is recorded in this trace, so little can be checked; collect again "
+            "from a script whose training loop is found, or mark its steps by hand"
+        )
+    used = {shard.header.tracker for shard in checked.run.shards}
+    learnt = {claim.tracker for claim in claims if claim.tracker is not None}
+    if learnt - used:
+        yield (
+            f"invariants were inferred with tracker {_named(learnt)}, this trace was collected "
+            f"with {_named(used)}; what only one of them sees may be told wrongly, collect with "
+            "the same"
+        )
+
+
+def _named(trackers: Iterable[str | None]) -> str:
+    return ", ".join(sorted(tracker or "none" for tracker in trackers))
+
+
+def _exit_code(outcomes: Iterable[Outcome]) -> int:
+    summaries = [outcome.summary for outcome in outcomes]
+    if any(summary.failed for summary in summaries):
+        return EXIT_VIOLATIONS
+    if any(not summary.complete for summary in summaries):
+        return EXIT_INCOMPLETE
+    return EXIT_CLEAN
+
+
+def main() -> None:
+    """Run the command."""
+    check()

@@ -1,0 +1,93 @@
+"""The first screen: how much applied, the verdict, the top finding in words, where the rest is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from traincheck_check.diagnosis import some_of, times, when
+from traincheck_trace_schema.results_file import (
+    FAILED_NAME,
+    NOT_TRIGGERED_NAME,
+    PASSED_NAME,
+    SUMMARY_NAME,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from traincheck_trace_schema.results import Summary, Violation, ViolationGroup
+
+RESULT_NAMES = (SUMMARY_NAME, FAILED_NAME, PASSED_NAME, NOT_TRIGGERED_NAME)
+MAX_GROUPS = 8  # told on the screen; all of them stand in the summary
+_INDENT = "   "
+
+
+def screen(summary: Summary, folder: Path, *, name: str | None = None) -> Iterator[str]:
+    """Yield the lines that a person reads first.
+
+    Args:
+        summary: What was found out.
+        folder: Where the results were written.
+        name: What the run is called, where there are several.
+    """
+    yield _verdict(summary, name)
+    for reason in summary.incomplete_because[:MAX_GROUPS]:
+        yield f"{_INDENT}incomplete: {reason}"
+    if summary.groups:
+        yield ""
+        yield from _in_full(summary.groups[0], summary)
+    others = summary.groups[1:]
+    if others:
+        yield "Also:"
+        yield from (_in_short(group, summary) for group in others[: MAX_GROUPS - 1])
+        if more := len(others[MAX_GROUPS - 1 :]):
+            yield f"{_INDENT}and {more} more in {folder / SUMMARY_NAME}"
+        yield ""
+    yield f"Results are in {folder}: {', '.join(RESULT_NAMES)}"
+
+
+def _verdict(summary: Summary, name: str | None) -> str:
+    applied = summary.failed + summary.passed
+    share = 100 * applied // summary.checked if summary.checked else 0
+    verdict = (
+        click.style(f"{summary.failed} broken", fg="red", bold=True)
+        if summary.failed
+        else click.style("no violation", fg="green" if summary.complete and applied else "yellow")
+    )
+    trace = "" if summary.complete else ", but the trace is incomplete"
+    run = "" if name is None else f"{name}: "
+    return f"{run}{applied} of {summary.checked} invariants applied ({share} %): {verdict}{trace}."
+
+
+def _in_full(group: ViolationGroup, summary: Summary) -> Iterator[str]:
+    members = _members(group, summary)
+    lead = members[0]
+    variables = dict.fromkeys(name for member in members for name in member.variables)
+    yield click.style(f"1. {group.title}", bold=True)
+    yield f"{_INDENT}Expected:  {lead.text_description}"
+    yield f"{_INDENT}Since:     {_since(lead)}"
+    if variables:
+        yield f"{_INDENT}Variables: {some_of(variables)}"
+    if lead.first.source is not None:
+        yield f"{_INDENT}Source:    {lead.first.source}"
+    yield f"{_INDENT}Look at:   {group.look_at}"
+    if len(members) > 1:
+        yield f"{_INDENT}Broken with it: {len(members) - 1} more"
+    yield ""
+
+
+def _in_short(group: ViolationGroup, summary: Summary) -> str:
+    return f"{group.id + 1}. {group.title} ({_since(_members(group, summary)[0])})"
+
+
+def _since(lead: Violation) -> str:
+    ranks = f"rank{'s' if len(lead.ranks) > 1 else ''} {some_of(map(str, lead.ranks))}"
+    return f"{when(lead.first)}, {ranks}, {times(lead.occurrences)}"
+
+
+def _members(group: ViolationGroup, summary: Summary) -> list[Violation]:
+    """Return the violations of a group, which are listed with the first in front."""
+    return [each for each in summary.violations if each.group == group.id]

@@ -1,0 +1,193 @@
+"""The command line of checking: exit codes, files, the first screen."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+
+from traincheck_check.cli import check
+from traincheck_relations.testing import TraceBuilder
+from traincheck_trace_schema.results_file import read_summary, read_verdicts
+
+if TYPE_CHECKING:
+    from conftest import WriteRun
+
+FC1, FC2 = "model.fc1.weight", "model.fc2.weight"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*args: str | Path) -> Result:
+    return CliRunner().invoke(check, list(map(str, args)))
+
+
+def test_no_violation_exits_with_0(write_run: WriteRun, claims_file: Path) -> None:
+    """The first line says how much applied, then the verdict."""
+    result = run("-f", write_run(), "-i", claims_file, "-o", "results")
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[0] == "3 of 4 invariants applied (75 %): no violation."
+
+
+def test_violations_exit_with_1_and_are_told_in_words(
+    write_run: WriteRun, claims_file: Path
+) -> None:
+    """The top finding names the parameter, the call and the step; the logs hold the rest."""
+    folder = write_run(stuck=[FC2], since=4)
+
+    result = run("-f", folder, "-i", claims_file, "-o", "results")
+
+    assert result.exit_code == 1, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0] == "3 of 4 invariants applied (75 %): 1 broken."
+    assert lines[2].startswith("1. ")
+    assert "torch.optim.SGD.step" in lines[2]
+    assert FC2 in lines[2]
+    assert "step 4 (training)" in result.stdout
+    assert "train.py:10" in result.stdout
+    assert lines[-1].startswith("Results are in results: ")
+
+
+def test_an_incomplete_trace_exits_with_3(write_run: WriteRun, claims_file: Path) -> None:
+    """No violation was found, but not all was seen."""
+    result = run("-f", write_run(complete=False), "-i", claims_file, "-o", "results")
+
+    assert result.exit_code == 3, result.output
+    assert "but the trace is incomplete" in result.stdout.splitlines()[0]
+
+
+def test_a_violation_in_an_incomplete_trace_exits_with_1(
+    write_run: WriteRun, claims_file: Path
+) -> None:
+    """A violation is one, whatever is missing."""
+    folder = write_run(stuck=[FC1], complete=False)
+
+    assert run("-f", folder, "-i", claims_file, "-o", "results").exit_code == 1
+
+
+def test_the_files_hold_the_verdicts(write_run: WriteRun, claims_file: Path) -> None:
+    """Each verdict stands in its log, and the summary counts them."""
+    run("-f", write_run(stuck=[FC2]), "-i", claims_file, "-o", "results")
+
+    results = Path("results")
+    summary = read_summary(results / "violations_summary.json")
+    logs = {
+        name: read_verdicts(results / f"{name}.log")
+        for name in ("failed", "passed", "not_triggered")
+    }
+    assert {name: len(log) for name, log in logs.items()} == {
+        "failed": 1,
+        "passed": 2,
+        "not_triggered": 1,
+    }
+    assert (summary.failed, summary.passed, summary.not_triggered) == (1, 2, 1)
+    assert logs["failed"][0].evidence
+    assert logs["not_triggered"][0].reason
+
+
+def test_several_runs_get_folders_of_their_own(write_run: WriteRun, claims_file: Path) -> None:
+    """Results are named after the folder of the run; the worst decides on the exit code."""
+    good, bad = write_run("good"), write_run("bad", stuck=[FC1])
+
+    result = run("-f", good, bad, "-i", claims_file, "-o", "results")
+
+    assert result.exit_code == 1
+    failed = {
+        name: read_summary(Path("results") / name / "violations_summary.json").failed
+        for name in ("good", "bad")
+    }
+    assert failed == {"good": 0, "bad": 1}
+
+
+def test_results_have_a_place_by_default(write_run: WriteRun, claims_file: Path) -> None:
+    """Without -o they go into a folder that is named after the time."""
+    run("-f", write_run(), "-i", claims_file)
+
+    (folder,) = Path.cwd().glob("traincheck_checker_results_*")
+    assert (folder / "violations_summary.json").exists()
+
+
+def test_checking_again_gives_the_same_files(write_run: WriteRun, claims_file: Path) -> None:
+    """Verdicts do not depend on the time or on anything else outside of the input."""
+    folder = write_run(stuck=[FC1, FC2])
+
+    for name in ("one", "other"):
+        run("-f", folder, "-i", claims_file, "-o", name)
+
+    one, other = (
+        {path.name: path.read_bytes() for path in Path(name).iterdir()} for name in ("one", "other")
+    )
+    assert one == other
+
+
+def test_another_tracker_is_warned_of(write_run: WriteRun, claims_file: Path) -> None:
+    """What one tracker sees, another may not."""
+    result = run("-f", write_run(tracker="sampler"), "-i", claims_file, "-o", "results")
+
+    assert "warning: invariants were inferred with tracker subclass" in result.stderr
+    assert "sampler" in result.stderr
+
+
+def test_a_trace_without_steps_is_warned_of(tmp_path: Path, claims_file: Path) -> None:
+    """That nothing is broken says little there."""
+    trace = TraceBuilder(tmp_path / "trace")
+    with trace.rank().call("torch.relu"):
+        pass
+    trace.write()
+
+    result = run("-f", "trace", "-i", claims_file, "-o", "results")
+
+    assert result.exit_code == 0, result.output
+    assert "warning: no training step is recorded" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["-i", "invariants.json"],
+        ["-f", "run"],
+        ["-f", "run", "-i", "missing.json"],
+        ["-f", "run", "-i", "broken.json"],
+        ["-f", "run", "-i", "empty.json"],
+        ["-f", "empty", "-i", "invariants.json"],
+        ["-f", "run", "-i", "invariants.json", "-o", "empty.json/results"],
+    ],
+)
+def test_unusable_input_gets_one_line_and_exit_code_2(
+    write_run: WriteRun, claims_file: Path, args: list[str]
+) -> None:
+    """Missing or broken traces and invariants, and a place that cannot be written to."""
+    write_run()
+    Path("empty").mkdir()
+    Path("empty.json").touch()
+    Path("broken.json").write_text(claims_file.read_text() + "not json\n")
+
+    result = run(*args)
+
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("error: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_help_imports_neither_numpy_nor_torch() -> None:
+    """The command answers at once, and works where torch is not installed."""
+    code = (
+        "import sys; from traincheck_check.cli import check; "
+        "check(['--help'], standalone_mode=False); "
+        "import traincheck_check.checking, traincheck_check.terminal, traincheck_check.outcome; "
+        "print({'numpy', 'torch'} & set(sys.modules))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert done.stdout.splitlines()[-1] == "set()"
