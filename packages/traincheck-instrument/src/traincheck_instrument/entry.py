@@ -1,0 +1,133 @@
+"""Runs the user's program under its own identity, with recording around it.
+
+Called by the entry script that the launcher writes. What the program sees (`sys.argv`, `__main__`,
+`__file__`, `sys.path[0]`, its tracebacks and its exit code) is what it would see without us.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import os
+import sys
+from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from traincheck_trace_schema.errors import ConfigError
+
+if TYPE_CHECKING:
+    from traincheck_instrument.settings import RecordingSettings
+
+ARGV0 = "TRAINCHECK_ARGV0"  # environment variable: the script as the user spelled it
+
+_Hook: TypeAlias = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
+
+
+def run_program(settings_path: str) -> None:
+    """Run the program that the settings name, as `python script.py` would.
+
+    Its own exceptions leave this function; the traceback that Python then prints begins in the
+    user's file. A fault of TrainCheck is told on stderr, and the program runs unrecorded.
+    """
+    settings = _read_settings(Path(settings_path))
+    spelled = os.environ.pop(ARGV0, None) or str(settings.script)
+    filename = _absolute(spelled)
+    sys.argv[0] = spelled
+    if not getattr(sys.flags, "safe_path", False):  # Python 3.11; nothing was inserted then
+        sys.path[0] = str(Path(filename).resolve().parent)
+    code = _begin(settings, filename)
+    is_recording = code is not None
+    code = code or compile(Path(filename).read_bytes(), filename, "exec", dont_inherit=True)
+    clean = False
+    try:
+        exec(code, _become_main(filename))  # noqa: S102  it is the user's program
+        clean = True
+    except BaseException as error:
+        clean = isinstance(error, SystemExit)
+        sys.excepthook = functools.partial(_show_from, code, sys.excepthook)
+        raise
+    finally:
+        if is_recording:
+            _end(clean=clean)
+
+
+def _read_settings(path: Path) -> RecordingSettings:
+    from traincheck_instrument.settings import RecordingSettings  # noqa: PLC0415  heavy, only here
+
+    try:
+        return RecordingSettings.read(path)
+    except ConfigError as error:
+        sys.exit(f"traincheck: {error}")  # without it, it is not even known what to run
+
+
+def _begin(settings: RecordingSettings, filename: str) -> CodeType | None:
+    """Begin to record; return the rewritten program, or None if that failed."""
+    try:
+        from traincheck_instrument import session  # noqa: PLC0415  it imports torch
+        from traincheck_instrument.source import rewrite  # noqa: PLC0415  needs no import elsewhere
+
+        rewritten = rewrite(Path(filename).read_bytes(), filename, settings.models).code()
+        session.begin(settings)
+    except Exception as error:  # noqa: BLE001  a fault of ours never stops the program
+        _tell("recording could not begin, the program runs without it", error)
+        return None
+    return rewritten
+
+
+def _end(*, clean: bool) -> None:
+    try:
+        from traincheck_instrument import session  # noqa: PLC0415  see above
+
+        session.end(clean=clean)
+    except Exception as error:  # noqa: BLE001  a fault of ours never reaches the program
+        _tell("recording could not be ended", error)
+
+
+def _tell(what: str, error: Exception) -> None:
+    sys.stderr.write(f"traincheck: {what}: {type(error).__name__}: {error}\n")
+
+
+def _absolute(spelled: str) -> str:
+    """Return the path that Python makes of a script's: absolute, and otherwise as it is spelled."""
+    return spelled if Path(spelled).is_absolute() else f"{Path.cwd()}/{spelled}"
+
+
+def _become_main(filename: str) -> dict[str, Any]:
+    """Put a new `__main__` in place of the entry script's, and return its namespace."""
+    main = ModuleType("__main__")
+    names = vars(main)
+    if "__annotations__" in vars(sys.modules["__main__"]):  # Python 3.13 and earlier
+        names["__annotations__"] = {}
+    names |= {
+        "__builtins__": builtins,
+        "__file__": filename,
+        "__cached__": None,
+        "__loader__": SourceFileLoader("__main__", filename),
+    }
+    _keep_alive(sys.modules["__main__"])
+    sys.modules["__main__"] = main
+    return names
+
+
+def _keep_alive(module: ModuleType) -> None:
+    """Keep the entry script's module: its frame still runs."""
+    sys.modules["__traincheck_entry__"] = module
+
+
+def _show_from(
+    code: CodeType,
+    hook: _Hook,
+    cls: type[BaseException],
+    error: BaseException,
+    traceback: TracebackType | None,
+) -> None:
+    """Show an exception that ended the program without the frames above the program."""
+    own = traceback
+    while own is not None and own.tb_frame.f_code is not code:
+        own = own.tb_next
+    if own is not None:
+        error.__traceback__ = traceback = own
+    hook(cls, error, traceback)

@@ -1,0 +1,95 @@
+"""Where a run stands: stage, training step, evaluation pass, and whether it is recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+
+@attrs.define(eq=False)
+class StepClock:
+    """Counts training and evaluation steps, and decides which of them are recorded.
+
+    Steps count from 0. Evaluation steps have a counter of their own, going on from pass to pass.
+    """
+
+    interval: int = 1
+    warm_up: int = 0
+    stage: str = "init"
+    step: int = -1
+    micro_step: int = 0
+    eval_pass: int = 0
+    eval_step: int | None = None
+    is_recording: bool = True
+    has_stepped: bool = False  # an optimizer stepped since the training step began
+    _step_is_sampled: bool = True
+    _eval_steps: int = 0
+    _pass_has_begun: bool = False
+    _fields: dict[str, Any] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self._refresh()
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of a record that say where it stands; not to be changed."""
+        return self._fields
+
+    def begins_step(self, *, accumulating: bool) -> bool:
+        """Whether the next pass through the training loop's body is a new step."""
+        return not (accumulating and self.step >= 0 and not self.has_stepped)
+
+    def advance(self) -> None:
+        """Begin the next training step."""
+        self.step += 1
+        self.micro_step = self.eval_pass = 0
+        self.eval_step = None
+        self.has_stepped = False
+        self._pass_has_begun = False
+        self._step_is_sampled = self._is_sampled(self.step)
+        self.is_recording = self._step_is_sampled
+        self._refresh()
+
+    def accumulate(self) -> None:
+        """Begin another micro-batch of the training step."""
+        self.micro_step += 1
+        self.is_recording = self._step_is_sampled
+        self._refresh()
+
+    def advance_eval(self) -> None:
+        """Begin the next evaluation step, and a pass of evaluation if none has begun."""
+        if not self._pass_has_begun:
+            self._pass_has_begun = True
+            self.eval_pass += 1
+        self.eval_step = self._eval_steps
+        self._eval_steps += 1
+        self.is_recording = self._is_sampled(self.eval_step)
+        self._refresh()
+
+    def leave_evaluation(self) -> None:
+        """End a pass of evaluation."""
+        self.eval_step = None
+        self._pass_has_begun = False
+        self._refresh()
+
+    def enter_stage(self, stage: str) -> bool:
+        """Enter a stage, which switches recording on; return whether it is another one."""
+        if stage == self.stage:
+            return False
+        self.stage = stage
+        self.is_recording = True if stage != "training" else self._step_is_sampled
+        return True
+
+    def _is_sampled(self, step: int) -> bool:
+        return step < self.warm_up or (step - self.warm_up) % self.interval == 0
+
+    def _refresh(self) -> None:
+        fields: dict[str, Any] = {"step": self.step}
+        if self.eval_pass:
+            fields["eval_pass"] = self.eval_pass
+        if self.eval_step is not None:
+            fields["eval_step"] = self.eval_step
+        if self.micro_step:
+            fields["micro_step"] = self.micro_step
+        self._fields = fields

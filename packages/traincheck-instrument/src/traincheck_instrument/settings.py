@@ -1,0 +1,45 @@
+"""The settings file: what the launcher tells the processes that record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import attrs
+
+from traincheck_trace_schema.codec import structure
+from traincheck_trace_schema.errors import ConfigError
+from traincheck_trace_schema.files import read_json, write_json
+from traincheck_trace_schema.records import Sampling
+
+
+@attrs.frozen(kw_only=True)
+class RecordingSettings:
+    """How a run is recorded. Paths are absolute, so that a process may stand in any folder."""
+
+    script: Path
+    output_dir: Path
+    run_id: str
+    models: tuple[str, ...] = ()  # names in the script, as "model" or "self.model"
+    plan_path: Path | None = None  # None: everything public is recorded
+    tracker: Literal["subclass"] = "subclass"
+    sampling: Sampling = attrs.field(factory=Sampling)
+    tensor_format: Literal["hash"] = "hash"
+    modules: tuple[str, ...] = ("torch",)  # whose public API is recorded
+    restart: int = 0
+
+    @classmethod
+    def read(cls, path: Path) -> RecordingSettings:
+        """Read a settings file.
+
+        Raises:
+            ConfigError: the file cannot be read, or a field is wrong.
+        """
+        try:
+            return structure(cls, read_json(path, error=ConfigError), error=ConfigError)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
+
+    def write(self, path: Path) -> None:
+        """Write the settings file."""
+        write_json(path, self)

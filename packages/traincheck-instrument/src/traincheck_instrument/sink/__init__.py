@@ -1,0 +1,1 @@
+"""Writes records to disk, off the hot path."""

@@ -1,0 +1,70 @@
+"""The statements that are put into a script, and those that its author put there by hand."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from traincheck_instrument.source.script import Script
+    from traincheck_instrument.source.tracking import Tracked
+
+MODULE = "traincheck_instrument"
+_ALIAS = "__traincheck__"  # ends in underscores: not mangled inside classes
+_BY_HAND = frozenset({"start_step", "start_eval_step", "annotate_stage", "track"})
+
+
+def marks_by_hand(script: Script) -> frozenset[str]:
+    """Return which of our functions the script calls itself."""
+    called = {
+        script.dotted(node.func) for node in ast.walk(script.tree) if isinstance(node, ast.Call)
+    }
+    return frozenset(name for name in _BY_HAND if f"{MODULE}.{name}" in called)
+
+
+def import_mark(near: ast.stmt) -> ast.stmt:
+    """Make the import that the other marks rely on."""
+    return _at(near, f"import {MODULE} as {_ALIAS}")
+
+
+def step_mark(near: ast.stmt, *, accumulating: bool) -> ast.stmt:
+    """Make the mark of a training step."""
+    arguments = "accumulating=True" if accumulating else ""
+    return _at(near, f"{_ALIAS}.start_step({arguments})")
+
+
+def eval_step_mark(near: ast.stmt) -> ast.stmt:
+    """Make the mark of an evaluation step."""
+    return _at(near, f"{_ALIAS}.start_eval_step()")
+
+
+def stage_mark(near: ast.stmt, stage: str) -> ast.stmt:
+    """Make the mark of a stage."""
+    return _at(near, f"{_ALIAS}.annotate_stage({stage!r})")
+
+
+def track_mark(tracked: Tracked) -> ast.stmt:
+    """Make the statement that tracks what was just assigned."""
+    mark = _at(tracked.statement, f"{_ALIAS}.track(None, name={tracked.name!r})")
+    target = copy.deepcopy(tracked.target)
+    target.ctx = ast.Load()
+    call = next(node for node in ast.walk(mark) if isinstance(node, ast.Call))
+    call.args = [target]
+    return mark
+
+
+def evaluation_block(loop: ast.stmt) -> ast.stmt:
+    """Put a loop into the block that makes it an evaluation."""
+    block = _at(loop, f"with {_ALIAS}.evaluation(): pass")
+    assert isinstance(block, ast.With)  # noqa: S101  for the type checker; it is spelled above
+    block.body = [loop]
+    return block
+
+
+def _at(near: ast.stmt, text: str) -> ast.stmt:
+    """Parse a statement that claims to stand where `near` stands, for tracebacks."""
+    (statement,) = ast.parse(text).body
+    for node in ast.walk(statement):
+        ast.copy_location(node, near)
+    return statement

@@ -1,0 +1,209 @@
+"""Puts the marks of steps and stages, and the tracking of models, into a script."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import attrs
+
+from traincheck_instrument.source import marks
+from traincheck_instrument.source.evaluation import evaluation_loops, mode_set_by
+from traincheck_instrument.source.script import LOOP, Loop, Script, is_method, parse
+from traincheck_instrument.source.tracking import (
+    BoundNames,
+    Tracked,
+    bound_names,
+    by_statement,
+    tracked_assignments,
+)
+from traincheck_instrument.source.training import Reach, training_loops
+from traincheck_instrument.source.values import Instance, Meanings
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+_HEADER = """\
+# What TrainCheck ran in place of {filename}: the same program, with its marks put in.
+# For people to read; the program ran under its own name, with its own line numbers.
+
+"""
+
+
+@attrs.frozen(kw_only=True)
+class FoundLoop:
+    """A loop that is marked."""
+
+    file: str
+    line: int
+    kind: Literal["training", "evaluation"]
+    accumulating: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class FoundName:
+    """An assignment that is tracked."""
+
+    line: int
+    name: str
+
+
+@attrs.frozen(kw_only=True)
+class Findings:
+    """What was found in a script, in the order of its lines."""
+
+    loops: tuple[FoundLoop, ...]
+    tracked: tuple[FoundName, ...]
+    by_hand: frozenset[str]  # our functions that the script calls itself
+    bound: BoundNames
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Rewritten:
+    """A script with its marks."""
+
+    tree: ast.Module
+    filename: str
+    findings: Findings
+
+    def code(self) -> CodeType:
+        """Compile it under the user's file name."""
+        return compile(self.tree, self.filename, "exec", dont_inherit=True)
+
+    def text(self) -> str:
+        """Return it as source, without the user's comments."""
+        return _HEADER.format(filename=self.filename) + ast.unparse(self.tree) + "\n"
+
+
+def rewrite(source: str | bytes, filename: str, models: Sequence[str]) -> Rewritten:
+    """Put the marks into a script.
+
+    Args:
+        source: The script; bytes are decoded as its encoding line says.
+        filename: What its code is compiled under.
+        models: Names to track at each assignment, as `model` or `self.model`.
+
+    Raises:
+        ConfigError: it is no Python.
+    """
+    script = parse(source, filename)
+    meanings = Meanings(script)
+    reach = Reach(meanings)
+    by_hand = marks.marks_by_hand(script)
+    bound = bound_names(script, meanings)
+    training = training_loops(script, meanings, reach)
+    evaluation = evaluation_loops(script, meanings, reach, frozenset(training))
+    plan = _Plan(
+        training={} if "start_step" in by_hand else training,
+        evaluation=frozenset() if "start_eval_step" in by_hand else evaluation,
+        tracked=[] if "track" in by_hand else list(tracked_assignments(script, models)),
+        stages=[] if "annotate_stage" in by_hand else list(_training_modes(script, meanings)),
+        marks_stages="annotate_stage" not in by_hand,
+    )
+    findings = plan.findings(filename, by_hand, bound)
+    plan.apply(script.tree)
+    return Rewritten(tree=script.tree, filename=filename, findings=findings)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class _Plan:
+    """What is to be put in, and where."""
+
+    training: Mapping[Loop, bool]
+    evaluation: frozenset[Loop]
+    tracked: Sequence[Tracked]
+    stages: Collection[ast.stmt]  # after which training begins
+    marks_stages: bool
+
+    def findings(self, filename: str, by_hand: frozenset[str], bound: BoundNames) -> Findings:
+        """Tell what was found."""
+        loops = [
+            FoundLoop(file=filename, line=loop.lineno, kind="training", accumulating=conditional)
+            for loop, conditional in self.training.items()
+        ]
+        loops += [
+            FoundLoop(file=filename, line=loop.lineno, kind="evaluation")
+            for loop in self.evaluation
+        ]
+        names = [FoundName(line=one.statement.lineno, name=one.name) for one in self.tracked]
+        return Findings(
+            loops=tuple(sorted(loops, key=lambda loop: loop.line)),
+            tracked=tuple(sorted(names, key=lambda name: name.line)),
+            by_hand=by_hand,
+            bound=bound,
+        )
+
+    def apply(self, tree: ast.Module) -> None:
+        """Change the tree."""
+        tracked = by_statement(self.tracked)
+        for node in list(ast.walk(tree)):
+            if isinstance(node, LOOP):
+                self._mark_loop(node)
+        for node in list(ast.walk(tree)):
+            for name, block in ast.iter_fields(node):
+                if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+                    setattr(node, name, list(self._with_marks(block, tracked)))
+        _insert_import(tree)
+
+    def _mark_loop(self, loop: Loop) -> None:
+        first = loop.body[0]
+        if loop in self.training:
+            loop.body.insert(0, marks.step_mark(first, accumulating=self.training[loop]))
+        elif loop in self.evaluation:
+            loop.body.insert(0, marks.eval_step_mark(first))
+
+    def _with_marks(
+        self, block: Sequence[ast.stmt], tracked: Mapping[ast.stmt, Sequence[Tracked]]
+    ) -> Iterator[ast.stmt]:
+        for statement in block:
+            new = [marks.track_mark(one) for one in tracked.get(statement, ())]
+            if isinstance(statement, ast.With | ast.AsyncWith):
+                statement.body[:0] = new
+                new = []
+            if statement in self.evaluation and self.marks_stages:
+                yield marks.evaluation_block(statement)
+            else:
+                yield statement
+            yield from new
+            if statement in self.stages:
+                yield marks.stage_mark(statement, "training")
+
+
+def _training_modes(script: Script, meanings: Meanings) -> Iterator[ast.stmt]:
+    """Yield the statements that put a model into training mode: `model.train()`."""
+    for node in ast.walk(script.tree):
+        if isinstance(node, ast.Expr) and mode_set_by(node) == "train":
+            call = node.value
+            assert isinstance(call, ast.Call)  # noqa: S101  for the type checker
+            function = script.function_around(node)
+            is_override = function is not None and is_method(script, function)
+            is_override = is_override and function is not None and function.name == "train"
+            if not is_override and not _runs_training(script, meanings, call):
+                yield node
+
+
+def _runs_training(script: Script, meanings: Meanings, call: ast.Call) -> bool:
+    """Whether `X.train()` is a training run: that of a trainer, not of a module."""
+    assert isinstance(call.func, ast.Attribute)  # noqa: S101  for the type checker
+    receiver = call.func.value
+    if "trainer" in ast.unparse(receiver).lower():
+        return True
+    classes = [value.cls for value in meanings.of(receiver) if isinstance(value, Instance)]
+    if isinstance(receiver, ast.Name) and receiver.id == "self":
+        around = script.class_around(receiver)
+        classes += [around] if around else []
+    return any(script.method(cls, "train") and not script.is_module_class(cls) for cls in classes)
+
+
+def _insert_import(tree: ast.Module) -> None:
+    """Put the import after the docstring and the imports from `__future__`."""
+    at = 0
+    if ast.get_docstring(tree, clean=False) is not None:
+        at = 1
+    for index, statement in enumerate(tree.body):
+        if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
+            at = index + 1
+    if tree.body:
+        near = tree.body[min(at, len(tree.body) - 1)]
+        tree.body.insert(at, marks.import_mark(near))

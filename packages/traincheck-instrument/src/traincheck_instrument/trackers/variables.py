@@ -1,0 +1,198 @@
+"""The variables of tracked models: what they are called, and how their state changes."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import attrs
+import torch
+
+from traincheck_instrument.trackers.digest import (
+    digest_text,
+    fingerprint,
+    is_readable,
+    zero_fingerprint,
+)
+from traincheck_instrument.trackers.parameter import convert
+
+if TYPE_CHECKING:
+    from traincheck_instrument.encode import Encoder
+    from traincheck_instrument.trackers.optimizers import Optimizers
+
+Json: TypeAlias = Any
+Holders: TypeAlias = tuple[tuple[str, int], ...]
+
+ATTRIBUTES = ("data", "grad", "requires_grad")
+
+
+@attrs.define(eq=False)
+class Variable:
+    """A tracked parameter, and its state when it was last looked at."""
+
+    id: int
+    storage: int
+    reference: weakref.ref[torch.nn.Parameter]
+    names: tuple[str, ...]
+    holders: Holders = ()
+    told_names: tuple[str, ...] = ()
+    is_told: bool = False
+    seen: dict[str, Any] = attrs.field(factory=dict)  # attribute: what tells it from another state
+
+
+@attrs.frozen(kw_only=True)
+class Change:
+    """A variable that was not as it was when last looked at; `attributes` are those that differ."""
+
+    event: str
+    variable: Variable
+    attributes: Mapping[str, Json]
+
+
+class Variables:
+    """Follows the parameters of the models that the program has named."""
+
+    def __init__(
+        self, encoder: Encoder, optimizers: Optimizers, attributes: Iterable[str] = ATTRIBUTES
+    ) -> None:
+        self.attributes = tuple(name for name in ATTRIBUTES if name in set(attributes))
+        self._encoder = encoder
+        self._optimizers = optimizers
+        self._roots: dict[str, weakref.ref[torch.nn.Module]] = {}
+        self._by_object: dict[int, Variable] = {}
+        self._storages: dict[int, int] = {}
+        self._count = 0
+        self._zeros: dict[tuple[torch.dtype, torch.Size], int] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no model is tracked."""
+        return not self._roots
+
+    def model_names(self) -> list[str]:
+        """Return the names under which models are tracked."""
+        return sorted(self._roots)
+
+    def add_model(self, model: torch.nn.Module, name: str) -> None:
+        """Track the parameters of a model under a name, in place of what had the name before."""
+        self._roots[name] = weakref.ref(model)
+
+    def walk(self) -> list[Change]:
+        """Find the parameters that the models have now; return those that are gone."""
+        names: dict[int, list[str]] = {}
+        objects: dict[int, torch.nn.Parameter] = {}
+        for root, reference in list(self._roots.items()):
+            if (model := reference()) is None:
+                continue
+            for path, parameter in model.named_parameters(prefix=root, remove_duplicate=False):
+                names.setdefault(id(parameter), []).append(path)
+                objects[id(parameter)] = parameter
+        for key, parameter in objects.items():
+            known = self._by_object.get(key)
+            if known is None or known.reference() is not parameter:
+                self._by_object[key] = self._new(parameter)
+            self._by_object[key].names = tuple(names[key])
+        gone = [key for key in self._by_object if key not in objects]
+        return [
+            Change(event="gone", variable=variable, attributes={})
+            for variable in map(self._by_object.pop, gone)
+            if variable.is_told
+        ]
+
+    def look(self, attributes: Iterable[str], *, as_baseline: bool = False) -> list[Change]:
+        """Look at these attributes of every variable; return what differs from the last look.
+
+        A variable that was never told is returned with all its attributes, as `appeared`;
+        `as_baseline` returns all of them, as states that are no changes.
+        """
+        held = self._optimizers.holders()
+        wanted = [name for name in self.attributes if name in set(attributes)]
+        return list(self._changes(held, wanted, as_baseline=as_baseline))
+
+    def name_of(self, parameter: torch.nn.Parameter) -> str | None:
+        """Return the first name of a tracked parameter."""
+        variable = self._by_object.get(id(parameter))
+        return None if variable is None else variable.names[0]
+
+    def forget_states(self) -> None:
+        """Take what comes next as seen for the first time."""
+        for variable in self._by_object.values():
+            variable.seen.clear()
+
+    def _changes(
+        self, held: Mapping[int, list[tuple[str, int]]], wanted: list[str], *, as_baseline: bool
+    ) -> Iterator[Change]:
+        for key, variable in list(self._by_object.items()):
+            parameter = variable.reference()
+            if parameter is None:
+                del self._by_object[key]
+                if variable.is_told:
+                    yield Change(event="gone", variable=variable, attributes={})
+                continue
+            is_new = not variable.is_told or as_baseline
+            names = self.attributes if is_new else wanted
+            if is_new:
+                variable.seen.clear()
+            changed = {
+                name: value for name in names for value in self._changed(variable, parameter, name)
+            }
+            holders = tuple(held.get(key, ()))
+            is_renamed = variable.names != variable.told_names
+            if is_new or changed or is_renamed or holders != variable.holders:
+                event = "baseline" if as_baseline else "appeared" if is_new else "changed"
+                variable.holders, variable.told_names = holders, variable.names
+                variable.is_told = True
+                yield Change(event=event, variable=variable, attributes=changed)
+
+    def _changed(self, variable: Variable, parameter: torch.nn.Parameter, name: str) -> list[Json]:
+        """Return the attribute's value, encoded, if it is not what was last seen; else nothing."""
+        value = parameter if name == "data" else getattr(parameter, name)
+        mark: object = value
+        if isinstance(value, torch.Tensor):
+            value = _local(value)
+            readable = is_readable(value)
+            mark = fingerprint(value) if readable else ("unreadable", value.shape, value.dtype)
+        elif value is None:
+            mark = "none"
+        if variable.seen.get(name) == mark:
+            return []
+        variable.seen[name] = mark
+        if not isinstance(value, torch.Tensor):
+            return [value]
+        described = self._encoder.tensor(value)
+        described.pop("requires_grad", None)
+        if isinstance(mark, int):
+            described["digest"] = digest_text(mark)
+            if mark == self._zero(value):
+                described["zero"] = True
+        if _is_sharded(parameter):
+            described["placements"] = [str(placement) for placement in parameter.placements]  # type: ignore[attr-defined]
+        return [{"tensor": described}]
+
+    def _zero(self, tensor: torch.Tensor) -> int:
+        key = (tensor.dtype, tensor.shape)
+        if (value := self._zeros.get(key)) is None:
+            value = self._zeros[key] = zero_fingerprint(tensor)
+        return value
+
+    def _new(self, parameter: torch.nn.Parameter) -> Variable:
+        convert(parameter)
+        number = self._count
+        self._count += 1
+        storage = self._storages.setdefault(_storage_key(parameter), len(self._storages))
+        return Variable(id=number, storage=storage, reference=weakref.ref(parameter), names=())
+
+
+def _is_sharded(tensor: torch.Tensor) -> bool:
+    return hasattr(tensor, "placements") and hasattr(tensor, "to_local")
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the part of a distributed tensor that lies in this process; no communication."""
+    return tensor._local_tensor if _is_sharded(tensor) else tensor  # type: ignore[attr-defined]  # noqa: SLF001 - to_local() enters autograd
+
+
+def _storage_key(parameter: torch.nn.Parameter) -> int:
+    local = _local(parameter)
+    return local.untyped_storage()._cdata if is_readable(local) else id(parameter)  # noqa: SLF001

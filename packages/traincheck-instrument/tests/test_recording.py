@@ -1,0 +1,330 @@
+"""What a recording holds of a piece of training that runs in this process."""
+
+import copy
+import io
+import os
+import threading
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.optim.optimizer import _foreach_supported_types
+
+import traincheck_instrument as traincheck
+from traincheck_instrument import session
+from traincheck_trace_schema.codec import loads
+from traincheck_trace_schema.plan import FunctionPlan, Plan, VariablePlan
+from traincheck_trace_schema.plan_file import write_plan
+
+
+def train(model, optimizer, steps=3):
+    for _ in range(steps):
+        traincheck.start_step()
+        optimizer.zero_grad()
+        functional.mse_loss(model(torch.ones(4, 3)), torch.zeros(4, 2)).backward()
+        optimizer.step()
+
+
+def test_calls_nest_and_name_their_line(record):
+    """A call inside a call names it as its parent; both name the line of user code."""
+    with record() as run:
+        nn.Linear(3, 2)(torch.ones(1, 3))
+
+    (outer,) = run.calls("torch.nn.Linear.forward")
+    (inner,) = run.calls("torch.nn.functional.linear")
+    assert inner["parent"] == outer["id"]
+    source = {one["id"]: one for one in run.records("source")}
+    assert source[run.calls("torch.ones")[0]["src"]]["file"] == __file__
+    assert run.records("footer")[0]["records"]["call_begin"] == len(run.records("call_begin"))
+
+
+def test_arguments_have_their_parameter_names(record):
+    """Positional and keyword arguments are both known by name; the module is `self`."""
+    with record() as run:
+        functional.dropout(torch.ones(3), 0.25, training=False)
+        nn.ReLU().eval()(torch.ones(2))
+
+    (call,) = run.calls("torch.nn.functional.dropout")
+    assert (call["args"]["p"], call["args"]["training"]) == (0.25, False)
+    (relu,) = run.calls("torch.nn.ReLU.forward")
+    assert relu["self"]["object"]["attributes"] == {"training": False}
+
+
+def test_an_exception_of_the_program_passes_through(record):
+    """The program sees its own exception; the trace has a `call_error`."""
+    with record() as run, pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        functional.linear(torch.ones(2, 3), torch.ones(2, 2))
+
+    (error,) = run.records("call_error")
+    assert error["exception"] == "builtins.RuntimeError"
+
+
+def test_gradients_and_data_change_in_the_calls_that_change_them(record):
+    """backward makes gradients, step changes data, zero_grad clears: each names its call."""
+    model = nn.Linear(3, 2)
+    with record() as run:
+        traincheck.track(model, name="model")
+        train(model, torch.optim.SGD(model.parameters(), lr=0.1), steps=2)
+
+    functions = {one["id"]: one["function"] for one in run.records("call_begin")}
+    by_attribute = {
+        name: {functions.get(one.get("call")) for one in run.changes(name)}
+        for name in ("data", "grad")
+    }
+    assert by_attribute == {
+        "data": {"torch.optim.SGD.step"},
+        "grad": {"torch.Tensor.backward", "torch.optim.Optimizer.zero_grad"},
+    }
+    assert {tuple(one["names"]) for one in run.records("var")} == {
+        ("model.weight",),
+        ("model.bias",),
+    }
+
+
+def test_a_variable_tells_which_optimizer_holds_it(record):
+    """Held by none before there is an optimizer; then by it, in its group."""
+    model = nn.Linear(3, 2)
+    with record() as run:
+        traincheck.track(model, name="model")
+        groups = [{"params": [model.bias]}, {"params": [model.weight], "lr": 0.2}]
+        optimizer = torch.optim.SGD(groups, lr=0.1)
+        train(model, optimizer, steps=1)
+
+    assert all(one["held_by"] == [] for one in run.records("var")[:2])
+    held = {one["names"][0]: one["held_by"] for one in run.records("var")}
+    assert held == {
+        "model.bias": [{"optimizer": "optimizer0", "group": 0}],
+        "model.weight": [{"optimizer": "optimizer0", "group": 1}],
+    }
+    (step,) = run.calls("torch.optim.SGD.step")
+    assert step["self"]["object"]["name"] == "optimizer0"
+
+
+def test_a_write_past_every_call_is_seen_when_the_step_ends(record):
+    """`.data` written by hand belongs to no call, but to the time between two observations."""
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with record() as run:
+        traincheck.track(model, name="model")
+        traincheck.start_step()
+        model.weight.data.add_(1)
+        traincheck.start_step()
+        optimizer.zero_grad()
+
+    (change,) = run.changes("data")
+    assert "call" not in change
+    seen = {one["seq"]: one["phase"] for one in run.records("observe")}
+    assert seen[change["between"][0]] == "step_end"
+    assert seen[min(seq for seq in seen if seq > change["seq"])] == "step_end"
+
+
+def test_tied_parameters_are_one_variable_with_both_names(record):
+    """A shared parameter has one record with all its names, and stays shared."""
+    model = nn.ModuleDict({"a": nn.Linear(3, 3), "b": nn.Linear(3, 3)})
+    model["b"].weight = model["a"].weight
+    with record() as run:
+        traincheck.track(model, name="model")
+
+    names = sorted(tuple(one["names"]) for one in run.records("var"))
+    assert ("model.a.weight", "model.b.weight") in names
+    assert len(names) == 3
+    assert model["b"].weight is model["a"].weight
+
+
+def test_a_broken_tie_shows_as_a_variable_that_appears(record):
+    """A parameter that takes the place of a shared one appears under the name it took."""
+    model = nn.ModuleDict({"a": nn.Linear(3, 3), "b": nn.Linear(3, 3)})
+    model["b"].weight = model["a"].weight
+    with record() as run:
+        traincheck.track(model, name="model")
+        traincheck.start_step()
+        model["b"].weight = nn.Parameter(model["a"].weight.detach().clone())
+        traincheck.start_step()
+
+    appeared = [tuple(one["names"]) for one in run.records("var") if one["event"] == "appeared"]
+    assert ("model.b.weight",) in appeared
+
+
+def test_the_override_and_its_super_are_one_call(record):
+    """An optimizer that users write counts as `Optimizer.step`, whatever it calls above."""
+
+    class Mine(torch.optim.SGD):
+        def step(self, closure=None):
+            return super().step(closure)
+
+    model = nn.Linear(3, 2)
+    with record() as run:
+        train(model, Mine(model.parameters(), lr=0.1), steps=2)
+
+    described = {one["name"]: one for one in run.records("function")}
+    steps = [
+        name for name, one in described.items() if "torch.optim.Optimizer.step" in one["bases"]
+    ]
+    assert len(steps) == 1
+    assert steps[0].endswith("Mine.step")
+    assert len(run.calls(steps[0])) == 2
+
+
+def test_steps_that_are_not_sampled_leave_a_gap_and_a_new_baseline(record):
+    """After a pause the state of each variable is told anew, which is no change."""
+    model = nn.Linear(3, 2)
+    with record(interval=2) as run:
+        traincheck.track(model, name="model")
+        train(model, torch.optim.SGD(model.parameters(), lr=0.1), steps=4)
+
+    steps = {one["step"]: one["sampled"] for one in run.records("step")}
+    assert steps == {0: True, 1: False, 2: True, 3: False}
+    assert {one["step"] for one in run.records("call_begin") if one["step"] >= 0} == {0, 2}
+    assert [one["reason"] for one in run.records("gap")] == ["sampling"]
+    baselines = [one for one in run.records("var") if one["event"] == "baseline"]
+    assert {one["step"] for one in baselines} == {2}
+    assert all(set(one["attributes"]) == {"data", "grad", "requires_grad"} for one in baselines)
+
+
+def test_evaluation_restores_the_stage(record):
+    """A pass of evaluation has a stage and steps of its own, and ends in the stage before it."""
+    with record() as run:
+        traincheck.start_step()
+        with traincheck.evaluation():
+            for _ in range(2):
+                traincheck.start_eval_step()
+        traincheck.annotate_stage("checkpointing")
+
+    stages = [one["stage"] for one in run.records("stage")]
+    assert stages == ["training", "evaluation", "training", "checkpointing"]
+    assert [one.get("eval_step") for one in run.records("step")] == [None, 0, 1]
+
+
+def test_everything_is_put_back(record):
+    """After a recording each public function is the object that it was before."""
+    before = (torch.relu, functional.linear, nn.Linear.forward, nn.utils.clip_grad_norm_)
+    new = vars(nn.Parameter)["__new__"]
+    types = list(_foreach_supported_types)
+    with record():
+        assert functional.linear is not before[1]
+
+    assert (torch.relu, functional.linear, nn.Linear.forward, nn.utils.clip_grad_norm_) == before
+    assert vars(nn.Parameter)["__new__"] is new
+    assert _foreach_supported_types == types
+
+
+def test_nothing_is_recorded_after_the_end(record):
+    """Wrappers that torch has wrapped in turn stay, and do nothing."""
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.RMSprop(model.parameters())
+    with record() as run:
+        train(model, optimizer, steps=1)
+    size = run.shards[0].stat().st_size
+
+    train(model, optimizer, steps=1)
+
+    assert run.shards[0].stat().st_size == size
+
+
+def test_tracked_parameters_are_parameters_to_everyone(record):
+    """Copies, state dicts, saving and new parameters made of tracked ones behave as without us."""
+    model = nn.Linear(3, 2)
+    with record():
+        traincheck.track(model, name="model")
+        copied = copy.deepcopy(model)
+        again = nn.Parameter(model.weight)
+        buffer = io.BytesIO()
+        torch.save(model, buffer)
+        model.load_state_dict(copied.state_dict())
+        halved = copy.deepcopy(model).half()
+
+    assert isinstance(again, nn.Parameter)
+    assert repr(model.weight).startswith("Parameter containing")
+    assert halved.weight.dtype is torch.float16
+    buffer.seek(0)
+    loaded = torch.load(buffer, weights_only=False)
+    assert type(loaded.weight) is nn.Parameter
+    assert torch.equal(loaded.weight, model.weight)
+    assert torch.equal(copied.weight, model.weight)
+
+
+def test_a_fault_of_ours_does_not_reach_the_program(record, capsys, monkeypatch):
+    """It is told once, counted as a gap, and the program goes on with the right result."""
+    with record() as run:
+        run.recorder.faults.strict = False
+
+        def broken(*_):
+            raise KeyError("ours")
+
+        monkeypatch.setattr(run.recorder, "_add_arguments", broken)
+        results = [functional.relu(torch.tensor([-1.0, 2.0])).sum().item() for _ in range(3)]
+
+    assert results == [2.0, 2.0, 2.0]
+    told = capsys.readouterr().err
+    assert told.count("traincheck: not recorded") == len(run.records("gap")) >= 1
+    assert run.records("gap")[0]["reason"] == "fault"
+
+
+def test_threads_have_stacks_of_their_own(record):
+    """A call in another thread is not taken for a child of the main thread's call."""
+    with record() as run:
+        thread = threading.Thread(target=lambda: functional.relu(torch.ones(2)))
+
+        class Waits(nn.Module):
+            def forward(self, x):
+                thread.start()
+                thread.join()
+                return x
+
+        nn.Sequential(Waits())(torch.ones(1))
+
+    (relu,) = run.calls("torch.nn.functional.relu")
+    assert relu["thread"] != run.calls("torch.nn.Sequential.forward")[0]["thread"]
+    assert "parent" not in relu
+
+
+def test_a_forked_worker_writes_a_shard_of_its_own(record):
+    """The child's records go to its own file, and never into the parent's."""
+    with record() as run:
+        torch.ones(1)
+        session.current()  # the parent's recording is at work
+        child = os.fork()
+        if child == 0:
+            torch.zeros(1)
+            session.end(clean=True)
+            os._exit(0)
+        os.waitpid(child, 0)
+
+    shards = {shard: shard.read_text() for shard in run.shards}
+    assert len(shards) == 2
+    of_child = next(text for shard, text in shards.items() if f"_p{child}" in shard.name)
+    assert '"role":"worker"' in of_child
+    called = [one["function"] for one in map(loads, of_child.splitlines()) if "args" in one]
+    assert called == ["torch.zeros"]
+
+
+def test_a_plan_limits_what_is_recorded(record, tmp_path):
+    """Only the named functions, arguments and attributes; a base name stands for its overrides."""
+    plan = Plan(
+        id="p",
+        functions=(
+            FunctionPlan(name="torch.optim.Optimizer.step"),
+            FunctionPlan(name="torch.nn.functional.dropout", arguments=("p",), result=True),
+        ),
+        variables=(VariablePlan(role="parameter", attributes=("data",)),),
+        observe=("torch.optim.Optimizer.step",),
+    )
+    write_plan(tmp_path / "plan.json", plan)
+    model = nn.Linear(3, 2)
+    with record(plan_path=tmp_path / "plan.json") as run:
+        traincheck.track(model, name="model")
+        train(model, torch.optim.SGD(model.parameters(), lr=0.1), steps=1)
+        functional.dropout(torch.ones(2), 0.5)
+
+    assert [one["function"] for one in run.records("call_begin")] == [
+        "torch.optim.SGD.step",
+        "torch.nn.functional.dropout",
+    ]
+    (dropout,) = run.calls("torch.nn.functional.dropout")
+    assert dropout["args"] == {"p": 0.5}
+    assert "args" not in run.calls("torch.optim.SGD.step")[0]
+    assert len(run.changes("data")) == 2
+    assert run.changes("grad") == []
+    (header,) = run.records("header")
+    assert (header["recording"]["mode"], header["recording"]["plan_id"]) == ("plan", "p")
