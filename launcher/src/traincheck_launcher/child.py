@@ -1,0 +1,150 @@
+"""Runs the program as a shell would: in a process group of its own, with the terminal's signals."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from traincheck_launcher.tee import Tee
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+    from types import FrameType
+
+    from typing_extensions import Self
+
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_DRAIN_SECONDS = 2.0  # for output still in the pipe; a process left behind may hold it for ever
+_ONCE_SECONDS = 0.2  # a signal sent to a process and to its group arrives twice
+# What is left of the group after a signal: how long to wait, and what to send before that.
+_CLEARING = ((None, 5.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 2.0))
+
+
+def run_child(argv: Sequence[str], *, env: Mapping[str, str], log: Path) -> int:
+    """Run a program, copy its output into `log` too, and return its exit code.
+
+    Signals to this process are passed on to the program's whole group, once; what is left of the
+    group then is ended. A program that a signal ended gives 128 + its number, as in a shell.
+    """
+    with log.open("wb", buffering=0) as copy, _Signals() as signals:
+        process = subprocess.Popen(
+            list(argv),
+            env=dict(env),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=os.setpgrp,  # noqa: PLW1509  no thread runs yet; process_group needs 3.11
+        )
+        signals.group = process.pid
+        tees = [
+            Tee(pipe, stream.fileno(), copy.fileno())
+            for pipe, stream in ((process.stdout, sys.__stdout__), (process.stderr, sys.__stderr__))
+            if pipe is not None and stream is not None
+        ]
+        with _foreground(process.pid) as terminal:
+            code = _wait(process, terminal)
+        if signals.passed_on:
+            _clear(process.pid)
+        for tee in tees:
+            tee.finish(_DRAIN_SECONDS)
+    return 128 - code if code < 0 else code
+
+
+class _Signals:
+    """Passes signals on to the group of the child."""
+
+    def __init__(self) -> None:
+        self.group: int | None = None
+        self.passed_on = False
+        self._last: dict[int, float] = {}
+        self._before = {number: signal.getsignal(number) for number in _PASSED_ON}
+
+    def __enter__(self) -> Self:
+        for number in _PASSED_ON:
+            signal.signal(number, self._pass_on)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _pass_on(self, number: int, _: FrameType | None) -> None:
+        now = time.monotonic()
+        if self.group is None or now - self._last.get(number, -1.0) < _ONCE_SECONDS:
+            return
+        self._last[number] = now
+        self.passed_on = True
+        _send(self.group, number)
+
+
+@contextlib.contextmanager
+def _foreground(group: int) -> Iterator[int | None]:
+    """Give the terminal, if we have it, to a process group; yield its file descriptor."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+    except OSError:
+        yield None
+        return
+    try:
+        if os.tcgetpgrp(terminal) != os.getpgrp():
+            yield None
+            return
+        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # or taking it back would stop us
+        try:
+            _give(terminal, group)
+            yield terminal
+        finally:
+            _give(terminal, os.getpgrp())
+            signal.signal(signal.SIGTTOU, before)
+    finally:
+        os.close(terminal)
+
+
+def _wait(process: subprocess.Popen[bytes], terminal: int | None) -> int:
+    """Wait for the end of a child; with a terminal, stop and go on together with it (Ctrl-Z)."""
+    if terminal is None:
+        return process.wait()
+    while True:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode
+        if os.WSTOPSIG(status) not in {signal.SIGTTIN, signal.SIGTTOU}:
+            _give(terminal, os.getpgrp())
+            os.killpg(os.getpgrp(), signal.SIGSTOP)
+        if os.tcgetpgrp(terminal) in {os.getpgrp(), process.pid}:  # not if it goes on with `bg`
+            _give(terminal, process.pid)
+        _send(process.pid, signal.SIGCONT)
+
+
+def _give(terminal: int, group: int) -> None:
+    with contextlib.suppress(OSError):  # the group is gone
+        os.tcsetpgrp(terminal, group)
+
+
+def _clear(group: int) -> None:
+    """End what a signal left of a group."""
+    for number, patience in _CLEARING:
+        if number is not None:
+            _send(group, number)
+        until = time.monotonic() + patience
+        while _send(group, 0):
+            if time.monotonic() > until:
+                break
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _send(group: int, number: int) -> bool:
+    """Send a signal to a group, and say whether there is one."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

@@ -1,0 +1,139 @@
+"""The command `traincheck-collect`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from traincheck_trace_schema.cli import ManyValues, TraincheckCommand
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command(cls=TraincheckCommand, no_args_is_help=True)
+@click.option(
+    "-p", "--pyscript", type=_PATH, required=True, help="The training program: a Python script."
+)
+@click.option(
+    "-s",
+    "--shscript",
+    type=_PATH,
+    help="The shell script that starts it, with torchrun or in any other way; it runs unchanged.",
+)
+@click.option(
+    "--models-to-track",
+    "models",
+    cls=ManyValues,
+    metavar="NAME",
+    help="Variables of the script that hold a model; their parameters are recorded.",
+)
+@click.option(
+    "--output-dir",
+    type=_PATH,
+    metavar="DIR",
+    help="Where traces and logs go.  [default: traincheck_run_<script>_<time>]",
+)
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Delete the traces and logs of an earlier run in the output folder.",
+)
+@click.option(
+    "-i",
+    "--invariants",
+    cls=ManyValues,
+    type=_PATH,
+    metavar="FILE",
+    help="Record only what checking these invariants needs.",
+)
+@click.option(
+    "--sampling-interval",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="After the warm-up, record every n-th step.",
+)
+@click.option(
+    "--warm-up-steps",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Record so many first steps in any case.",
+)
+@click.option(
+    "--model-tracker-style",
+    type=click.Choice(["subclass"]),
+    default="subclass",
+    show_default=True,
+    help="How models are tracked. So far there is one way: parameters become instances of a "
+    "subclass of torch.nn.Parameter.",
+)
+@click.option(
+    "--tensor-dump-format",
+    type=click.Choice(["hash"]),
+    default="hash",
+    show_default=True,
+    help="What is kept of a tensor. So far: a digest of its content.",
+)
+@click.option(
+    "--explain",
+    "explains",
+    is_flag=True,
+    help="Run nothing; show the loops found and the names that would be tracked.",
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGUMENTS...]")
+def collect(  # noqa: PLR0913  one for each option
+    *,
+    pyscript: Path,
+    shscript: Path | None,
+    models: tuple[str, ...],
+    output_dir: Path | None,
+    overwrite: bool,
+    invariants: tuple[Path, ...],
+    sampling_interval: int,
+    warm_up_steps: int,
+    model_tracker_style: str,
+    tensor_dump_format: str,
+    explains: bool,
+    arguments: tuple[str, ...],
+) -> int:
+    """Run a training program and record what it does.
+
+    The program runs as it would by itself; what stands after -- are its arguments. The exit code
+    is the program's own.
+
+    \b
+    Examples:
+      traincheck-collect -p train.py --models-to-track model -- --epochs 3
+      traincheck-collect -p train.py -s run.sh --models-to-track model
+      traincheck-collect -p train.py --models-to-track model -i invariants.json
+    """  # noqa: D301  click's mark for a paragraph that is not wrapped
+    # Imported here so that --help answers at once.
+    from traincheck_launcher import collect as collecting  # noqa: PLC0415
+    from traincheck_trace_schema.records import Sampling  # noqa: PLC0415
+
+    del model_tracker_style, tensor_dump_format  # one choice each so far
+    options = collecting.CollectOptions(
+        pyscript=pyscript,
+        shscript=shscript,
+        arguments=arguments,
+        models=tuple(dict.fromkeys(models)),
+        output_dir=output_dir,
+        overwrite=overwrite,
+        invariants=invariants,
+        sampling=Sampling(interval=sampling_interval, warm_up=warm_up_steps),
+    )
+    if explains:
+        return collecting.explain_only(options)
+    return collecting.collect(options, tuple(sys.argv))
+
+
+def main() -> None:
+    """Run `traincheck-collect`."""
+    collect(prog_name="traincheck-collect")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""The program that is to be recorded: reads it, and checks what the user says about it."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from traincheck_instrument.source import Rewritten, rewrite
+from traincheck_trace_schema.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from traincheck_instrument.source import BoundNames
+
+_SHOWN = 8  # names listed in a message
+
+
+def read_program(script: Path, models: Sequence[str]) -> Rewritten:
+    """Read a script and put its marks in.
+
+    Raises:
+        ConfigError: it cannot be read, is no Python, or assigns a name to track nowhere.
+    """
+    try:
+        source = script.read_bytes()
+    except FileNotFoundError as error:
+        raise ConfigError(f"--pyscript: there is no file {script}") from error
+    except IsADirectoryError as error:
+        raise ConfigError(
+            f"--pyscript: {script} is a folder; name the script that is run"
+        ) from error
+    except OSError as error:
+        raise ConfigError(f"--pyscript: {script} cannot be read: {error.strerror}") from error
+    rewritten = rewrite(source, str(script), models)
+    findings = rewritten.findings
+    if "track" not in findings.by_hand:
+        found = {assignment.name for assignment in findings.tracked}
+        for name in models:
+            if name not in found:
+                raise ConfigError(_unbound(name, script, findings.bound))
+    return rewritten
+
+
+def check_shell_script(path: Path) -> None:
+    """Make sure that a shell script can be run.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if path.is_dir():
+        raise ConfigError(f"--shscript: {path} is a folder; name the shell script")
+    if not path.exists():
+        raise ConfigError(f"--shscript: there is no file {path}")
+
+
+def _unbound(name: str, script: Path, bound: BoundNames) -> str:
+    message = f"--models-to-track: {script} assigns nothing to {name!r}"
+    close = difflib.get_close_matches(name, [*bound.modules, *bound.others], n=1)
+    if close:
+        message += f"; did you mean {close[0]!r}?"
+    if bound.modules:
+        return f"{message}. Names that it binds to modules: {_listed(bound.modules)}"
+    if bound.others:
+        return (
+            f"{message}. It binds no name to a module, as it seems, only: {_listed(bound.others)}"
+        )
+    return f"{message}. It binds no names at all"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,123 @@
+"""A collection: the program runs as by itself, and the folder holds what came of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.torch
+
+IDENTITY = """\
+import os, sys
+print(__file__, __name__, sys.argv, sys.path, os.getcwd())
+print("to stderr", file=sys.stderr)
+if "raise" in sys.argv:
+    raise ValueError("of the user")
+sys.exit(int(sys.argv[-1]))
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--flag", "a b", "0"], ["3"], ["raise"]])
+def test_the_program_is_what_it_is_by_itself(place, arguments):
+    """Identity, both streams, traceback and exit code are those of the plain run."""
+    place.write("sub dir/train.py", IDENTITY)
+
+    plain = place.run("python", "sub dir/train.py", *arguments)
+    recorded = place.collect("-p", "sub dir/train.py", "--", *arguments)
+
+    said = [line for line in recorded.stderr.splitlines() if not line.startswith(OURS)]
+    assert recorded.returncode == plain.returncode
+    assert recorded.stdout == plain.stdout
+    assert said == plain.stderr.splitlines()
+
+
+OURS = ("traincheck: ", "warning: ")
+
+
+def test_a_run_leaves_traces_and_all_that_explains_them(training):
+    """The folder holds the trace, the marked script, the settings, environment and output."""
+    result = training.collect("-p", "train.py", "--models-to-track", "model", "--", "3")
+
+    assert result.returncode == 0
+    (trace,) = training.out.glob("trace_r0_p*.json")
+    assert json.loads(trace.read_text().splitlines()[0])["kind"] == "header"
+    assert "__traincheck__.start_step()" in (training.out / "_traincheck_train.py").read_text()
+    assert (training.out / "program_output.txt").read_text() == result.stdout
+    assert "torch 2" in (training.out / "env_dump.txt").read_text()
+    assert "rank 0: 3" in result.stderr
+    assert "next: traincheck-infer -f out -o invariants.json" in result.stderr
+
+
+def test_recording_does_not_change_the_result(training):
+    """The same seed gives the same weights, to the last bit."""
+    plain = training.run("python", "train.py", "4")
+    recorded = training.collect("-p", "train.py", "--models-to-track", "model", "--", "4")
+
+    assert recorded.stdout == plain.stdout
+
+
+def test_a_program_that_raises_leaves_a_readable_trace(training):
+    """The traceback is the program's own, and the steps up to there are in the trace."""
+    script = training.path / "train.py"
+    script.write_text(f"{script.read_text()}raise ValueError('late')\n")
+
+    plain = training.run("python", "train.py", "2")
+    recorded = training.collect("-p", "train.py", "--", "2")
+
+    assert recorded.returncode == 1
+    assert recorded.stderr.startswith(plain.stderr)
+    assert "exit code 1" in recorded.stderr
+    assert "rank 0: 2" in recorded.stderr
+
+
+def test_a_run_without_a_training_step_is_warned_of(place):
+    """The warning says what is missing and what to do."""
+    place.write("train.py", "import torch\nprint(torch.ones(2).sum())\n")
+
+    result = place.collect("-p", "train.py")
+
+    assert result.returncode == 0
+    assert "warning: no training step was seen" in result.stderr
+    assert "start_step()" in result.stderr
+
+
+def test_a_folder_with_traces_is_not_overwritten_unless_asked(training):
+    """The second run is refused in one line; --overwrite deletes our files and no others."""
+    training.collect("-p", "train.py", "--", "1")
+    training.write("out/notes.txt", "mine")
+
+    refused = training.collect("-p", "train.py", "--", "1")
+    replaced = training.collect("-p", "train.py", "--overwrite", "--", "1")
+
+    assert refused.returncode == 2
+    assert "--overwrite" in refused.stderr
+    assert refused.stdout == ""
+    assert replaced.returncode == 0
+    assert len(list(training.out.glob("trace_*"))) == 1
+    assert (training.out / "notes.txt").read_text() == "mine"
+
+
+def test_explain_runs_nothing(place):
+    """Loops and tracked names are shown with file and line; no folder is made."""
+    place.write(
+        "train.py",
+        "model = Net()\nfor i in range(9):\n    if i % 2:\n        optimizer.step()\n1 / 0\n",
+    )
+
+    result = place.collect("-p", "train.py", "--models-to-track", "model", "--explain")
+
+    assert result.returncode == 0
+    assert "train.py:2: training loop: start_step(accumulating=True)" in result.stdout
+    assert "train.py:1: tracked as 'model'" in result.stdout
+    assert not place.out.exists()
+
+
+def test_explain_says_how_to_mark_a_loop_that_is_not_found(place):
+    """A program without a loop of its own is told what to write."""
+    place.write("train.py", "net = Net()\nnet.parameters()\nTrainer(net).fit()\n")
+
+    result = place.collect("-p", "train.py", "--explain")
+
+    assert "no training loop found; mark the loop by hand" in result.stdout
+    assert "candidates: net" in result.stdout

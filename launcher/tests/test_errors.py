@@ -1,0 +1,91 @@
+"""Input that can't be used: one line that says what, where and what to do; exit code 2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from traincheck_launcher.cli import collect
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A script that is never run."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "train.py"
+    path.write_text("net = Net()\nnet.parameters()\nrate = 0.1\n")
+    return path
+
+
+def error(*arguments: str) -> str:
+    """Return the one line of an error."""
+    result = CliRunner().invoke(collect, arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    line, end = result.stderr.split("\n")
+    assert end == ""
+    return line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-p", "none.py"], "error: --pyscript: there is no file none.py"),
+        (["-p", "."], "error: --pyscript: . is a folder; name the script that is run"),
+        (["-p", "train.py", "-s", "no.sh"], "error: --shscript: there is no file no.sh"),
+        (["-p", "train.py", "--output-dir", "train.py"], "error: --output-dir: "),
+        (["-p", "train.py", "-i", "none.json"], "error: none.json: cannot be read: "),
+        (["-s", "run.sh"], "error: Missing option '-p' / '--pyscript'"),
+        (
+            ["-p", "train.py", "--models-to-track"],
+            "error: Option '--models-to-track' needs a value",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("script")
+def test_the_message_names_the_option_and_the_value(arguments, message):
+    """Each wrong input is told in one line, before anything runs."""
+    assert error(*arguments).startswith(message)
+
+
+def test_a_name_that_is_bound_nowhere_is_told_with_those_that_are(script):
+    """The nearest name is offered, and those that hold modules are listed."""
+    message = error("-p", str(script), "--models-to-track", "nets")
+
+    assert "assigns nothing to 'nets'; did you mean 'net'?" in message
+    assert message.endswith("Names that it binds to modules: net")
+
+
+def test_a_syntax_error_is_the_parsers_own(script):
+    """Message and line are those that Python would show."""
+    script.write_text("x = 1\nfor y in\n")
+
+    assert error("-p", str(script)) == f"error: {script}:2: SyntaxError: invalid syntax"
+
+
+def test_a_file_that_is_no_python_is_refused(script):
+    """A checkpoint passed as script gives no traceback."""
+    script.write_bytes(b"\x80\x02\x00\xff")
+
+    assert error("-p", str(script)).startswith(f"error: {script}")
+
+
+def test_a_broken_invariant_is_told_with_its_line(script):
+    """The file and the line stand in front of what is wrong there."""
+    invariants = script.with_name("invariants.json")
+    invariants.write_text("\n\n{broken\n")
+
+    assert error("-p", str(script), "-i", str(invariants)).startswith(f"error: {invariants}:3: ")
+
+
+def test_a_file_without_invariants_is_refused(script):
+    """Selective collection by no invariant would record nothing."""
+    invariants = script.with_name("invariants.json")
+    invariants.write_text("")
+
+    assert "no invariant in" in error("-p", str(script), "-i", str(invariants))
