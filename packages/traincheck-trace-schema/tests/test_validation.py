@@ -73,17 +73,17 @@ def test_unknown_fields_are_allowed() -> None:
 def test_a_validator_is_compiled_once() -> None:
     """Validating many records does not compile the schema again."""
     validation.validate("trace", CALL)
-    before = validation._validator.cache_info().misses  # noqa: SLF001  the claim is about it
+    before = validation._validator.cache_info().misses
 
     validation.validate("trace", CALL)
 
-    assert validation._validator.cache_info().misses == before  # noqa: SLF001  the same
+    assert validation._validator.cache_info().misses == before
 
 
 def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """jsonschema-rs is an extra; who needs it is told how to get it."""
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
-    validation._validator.cache_clear()  # noqa: SLF001  else an earlier test's would do
+    validation._validator.cache_clear()
 
     with pytest.raises(ConfigError, match=r"pip install 'traincheck-trace-schema\[validate\]'"):
         validation.validate("trace", CALL)

@@ -66,8 +66,8 @@ whether these parameters are frozen (requires_grad False), whether the loss stil
 the model was replaced, moved or wrapped"""
 _NO_GRADIENT = """\
 whether these parameters are frozen (requires_grad False), where the graph from the loss to them is
-cut (detach, no_grad, item, a tensor made anew, a checkpointed block), and whether zero_grad is called
-between two backward calls where the gradients are not meant to add up"""
+cut (detach, no_grad, item, a tensor made anew, a checkpointed block), and whether zero_grad is
+called between two backward calls whose gradients are not meant to add up"""
 _NOT_CLEARED = """\
 whether the optimizer holds the parameters that the model trains, and whether any gradient reached
 them; a gradient that is never cleared is added up over the steps"""

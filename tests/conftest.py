@@ -1,0 +1,95 @@
+"""Runs the commands of TrainCheck as a user does: in processes of their own, on real programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import attrs
+import pytest
+
+from traincheck_trace_schema.codec import loads
+from traincheck_trace_schema.results_file import SUMMARY_NAME
+from traincheck_trace_schema.validation import validate
+
+HERE = Path(__file__).parent
+BIN = Path(sysconfig.get_path("scripts"))
+
+
+@attrs.frozen
+class Bench:
+    """A folder in which commands are run, with the programs to run them on."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def add(self, name: str, source: str) -> Path:
+        path = self.folder / name
+        path.write_text(source, encoding="utf-8")
+        return path
+
+    def run(self, command: str, *arguments: object, code: int | None = 0):
+        """Run an installed command; `code` is the exit code that is expected, if one is."""
+        result = subprocess.run(
+            [BIN / command, *map(str, arguments)],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert code in (None, result.returncode), f"{result.stdout}\n{result.stderr}"
+        return result
+
+    def python(self, *arguments: object, code: int = 0):
+        return self.run(Path(sys.executable).name, *arguments, code=code)
+
+    def collect(self, script: str, out: str, *options: object, ranks: int = 1, code: int = 0):
+        launch = ()
+        if ranks > 1:
+            line = f"torchrun --standalone --nproc-per-node {ranks} {script}\n"
+            launch = ("--shscript", self.add(f"run_{out}.sh", line))
+        return self.run(
+            "traincheck-collect",
+            *("--pyscript", script, "--models-to-track", "model", "--output-dir", out),
+            *(*launch, *options),
+            code=code,
+        )
+
+    def infer(self, *traces: str, out: str = "invariants.json"):
+        return self.run("traincheck-infer", "-f", *traces, "-o", out)
+
+    def check(self, trace: str, out: str, *, invariants: str = "invariants.json", code: int | None):
+        self.run("traincheck-check", "-f", trace, "-i", invariants, "-o", out, code=code)
+        return loads((self.folder / out / SUMMARY_NAME).read_text())
+
+    def records(self, trace: str) -> list[dict[str, object]]:
+        shards = sorted((self.folder / trace).glob("trace_*.json"))
+        return [loads(line) for shard in shards for line in shard.read_text().splitlines()]
+
+    def assert_valid(self) -> None:
+        """Hold every document in the folder against its schema."""
+        documents = {
+            "trace": self.folder.glob("*/trace_*.json"),
+            "plan": self.folder.glob("*/plan.json"),
+            "invariants": self.folder.glob("invariants*.json"),
+            "results": [*self.folder.glob("*/*.log"), *self.folder.glob(f"*/{SUMMARY_NAME}")],
+        }
+        for document, paths in documents.items():
+            for path in paths:
+                whole = path.name in (SUMMARY_NAME, "plan.json")
+                text = path.read_text()
+                for line in [text] if whole else text.splitlines():
+                    validate(document, loads(line))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    path = os.pathsep.join((str(BIN), os.environ["PATH"]))
+    environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
+    environment.pop("PYTHONPATH", None)
+    return Bench(tmp_path, environment)

@@ -1,0 +1,87 @@
+"""A relation of a third party works in inference, checking and the plan; nothing is changed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from traincheck_trace_schema.codec import loads
+
+HERE = Path(__file__).parent
+GOOD = """
+import torch
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(8):
+    optimizer.zero_grad()
+    torch.max(model(torch.randn(2, 4))).backward()
+    optimizer.step()
+"""
+# From step 5 on the largest value comes with its index.
+BAD = GOOD.replace(
+    "torch.max(model(torch.randn(2, 4)))",
+    "largest(model(torch.randn(2, 4)).flatten(), step)",
+).replace(
+    "optimizer = ",
+    """
+def largest(values, step):
+    return torch.max(values, 0).values if step >= 5 else torch.max(values)
+
+optimizer = """,
+)
+
+
+@pytest.fixture(scope="module")
+def installed_plugin(tmp_path_factory):
+    """Install the plugin as a distribution of its own, into a folder that is put on the path."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    command += ["--no-build-isolation", "--target", str(folder), str(HERE / "plugin")]
+    subprocess.run(command, check=True)
+    return folder
+
+
+@pytest.mark.torch
+def test_a_plugin_is_learnt_recorded_and_checked(bench, installed_plugin):
+    """Its invariant is inferred, its need for results is in the plan, its breach is found."""
+    bench.environment["PYTHONPATH"] = str(installed_plugin)
+    bench.add("good.py", GOOD)
+    bench.add("bad.py", BAD)
+
+    bench.collect("good.py", "t_good")
+    bench.infer("t_good")
+    bench.collect("bad.py", "t_bad", "-i", "invariants.json")
+    summary = bench.check("t_bad", "r_bad", code=1)
+
+    learnt = [loads(line) for line in (bench.folder / "invariants.json").read_text().splitlines()]
+    assert any(
+        one["relation"] == "TensorResultRelation"
+        and one["params"] == [{"param_type": "APIParam", "api_full_name": "torch.max"}]
+        for one in learnt
+    )
+    plan = loads((bench.folder / "t_bad" / "plan.json").read_text())
+    assert any(one["name"] == "torch.max" and one.get("result") for one in plan["functions"])
+    (broken,) = [one for one in summary["violations"] if one["relation"] == "TensorResultRelation"]
+    assert broken["first"]["step"] == 5
+    assert broken["first"]["function"] == "torch.max"
+    bench.assert_valid()
+
+
+@pytest.mark.torch
+def test_without_the_plugin_its_invariants_are_refused(bench, installed_plugin):
+    """A file that names a relation which is not installed gets a line that says so."""
+    bench.environment["PYTHONPATH"] = str(installed_plugin)
+    bench.add("good.py", GOOD)
+    bench.collect("good.py", "t_good")
+    bench.infer("t_good")
+    bench.environment["PYTHONPATH"] = os.devnull
+
+    result = bench.run(
+        "traincheck-check", "-f", "t_good", "-i", "invariants.json", "-o", "r", code=2
+    )
+
+    assert result.stderr.startswith("error: ")
+    assert "TensorResultRelation" in result.stderr
+    assert not (bench.folder / "r").exists()
