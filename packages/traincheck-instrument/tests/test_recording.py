@@ -119,6 +119,22 @@ def test_a_write_past_every_call_is_seen_when_the_step_ends(record):
     assert seen[min(seq for seq in seen if seq > change["seq"])] == "step_end"
 
 
+def test_what_the_program_writes_onto_a_parameter_is_kept(record):
+    """A mark of a framework is an attribute of the variable; objects and private marks are not."""
+    model = nn.Linear(3, 2)
+    model.weight.tensor_model_parallel = True
+    model.weight.group = object()
+    model.weight._hidden = 1
+    with record() as run:
+        traincheck.track(model, name="model")
+
+    weight = next(one for one in run.records("var") if one["names"] == ["model.weight"])
+    assert weight["attributes"].keys() - {"data", "grad", "requires_grad"} == {
+        "tensor_model_parallel"
+    }
+    assert weight["attributes"]["tensor_model_parallel"] is True
+
+
 def test_tied_parameters_are_one_variable_with_both_names(record):
     """A shared parameter has one record with all its names, and stays shared."""
     model = nn.ModuleDict({"a": nn.Linear(3, 3), "b": nn.Linear(3, 3)})

@@ -67,6 +67,26 @@ def test_a_rank_that_differs_is_named_with_both_values(trace):
     assert {ref.rank for ref in found[1].evidence} == {0, 1}
 
 
+def test_data_is_compared_when_a_step_ends_too(trace):
+    """What no call of an optimizer did is seen at the step's end."""
+    step_on_both(trace, ["aa", "bc"])
+
+    found = examples(trace, across_ranks(function=None, phase="step_end"))
+
+    assert [(one.at.window.step, one.held) for one in found] == [(0, True), (1, False)]
+
+
+def test_a_tensor_parallel_variable_is_no_replica(trace):
+    """What a framework marks as a part of a larger tensor is not compared."""
+    for rank in (0, 1):
+        shard = trace.rank(rank)
+        shard.variable("model.w", data=tensor(str(rank)), grad=None, tensor_model_parallel=True)
+        shard.step(0)
+        shard.observe("step_end")
+
+    assert examples(trace, across_ranks(function=None, phase="step_end")) == []
+
+
 def test_an_occasion_that_a_rank_lacks_is_not_compared(trace):
     """A rank whose trace ends early breaks nothing."""
     step_on_both(trace, ["aa", "bc"])
@@ -112,6 +132,7 @@ def test_proposals_come_from_what_changes_in_a_run_of_several_ranks(trace):
     assert across_ranks() in found
     assert across_ranks("grad", phase="begin") in found
     assert across_ranks("grad", phase="end") not in found
+    assert across_ranks(function=None, phase="step_end") in found
 
 
 def test_a_broken_tie_is_told_at_the_step_at_which_the_names_differ(tmp_path):

@@ -85,22 +85,28 @@ class ConsistencyRelation:
 
 
 class ConsistencyProposer:
-    """Proposes to compare an attribute where it has just changed, or is about to be used."""
+    """Proposes to compare an attribute where it has just changed, or is about to be used.
 
-    interests = Interests(kinds=frozenset(("observe",)))
+    Data is compared at a step's end too: not every optimizer is one of torch's.
+    """
+
+    interests = Interests(kinds=frozenset(("observe", "var")))
 
     def __init__(self) -> None:
         self._observed = ObservedCalls()
         self._occasions: set[tuple[str, str, str]] = set()
+        self._data_changes = False
         self._ties: set[tuple[str, str]] = set()
 
     def on_event(self, event: Event) -> None:
         """Take the next event."""
-        for state in event.run.variables().values():
-            if len(state.names) > 1:
-                self._ties.update(combinations(sorted(state.names), 2))
-        observed = self._observed.on_observe(event)
-        if observed is not None and len(event.run.world()["world"]) > 1:
+        is_shared = len(event.run.world()["world"]) > 1
+        if event.kind == "var":
+            names = event.record["names"]
+            self._ties.update(combinations(sorted(names), 2))
+            changed = event.record["event"] == "changed" and "data" in event.record["attributes"]
+            self._data_changes |= is_shared and changed
+        elif (observed := self._observed.on_observe(event)) is not None and is_shared:
             self._take(observed)
 
     def finish(self) -> Iterable[Params]:
@@ -109,6 +115,9 @@ class ConsistencyProposer:
             var = VarTypeParam(var_type="torch.nn.Parameter", attr_name=attribute)
             occasion = OccasionParam(function=function, phase="end" if phase == "end" else "begin")
             yield var, var, occasion, ScopeParam(scope="ranks")
+        if self._data_changes:
+            var = VarTypeParam(var_type="torch.nn.Parameter", attr_name="data")
+            yield var, var, _STEP_END, ScopeParam(scope="ranks")
         for one, other in sorted(self._ties):
             names = (VarNameParam(var_name=name, attr_name="data") for name in (one, other))
             yield *names, _STEP_END, ScopeParam(scope="ties")

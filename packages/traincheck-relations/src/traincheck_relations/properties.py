@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from traincheck_trace_schema.values import Json, Scalar
 
+_RECORDED = ("data", "grad", "requires_grad")  # other attributes are the program's own marks
 _DEFAULT_CONTEXT: Mapping[str, Json] = {"grad_mode": True}
 
 
@@ -64,6 +65,11 @@ def variable_properties(state: VariableState, call: Call | None = None) -> dict[
         facts["var.requires_grad"] = bool(state.attributes["requires_grad"])
     if is_comparable(state, "grad"):
         facts["var.grad"] = value_class(state.attributes["grad"])
+    facts.update(
+        (f"var.{name}", value)
+        for name, value in state.attributes.items()
+        if name not in _RECORDED and isinstance(value, bool | int | str)
+    )
     if data:
         facts["var.ndim"] = len(data["shape"])
         facts["var.dtype"] = data["dtype"]

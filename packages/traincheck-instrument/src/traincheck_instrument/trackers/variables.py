@@ -25,6 +25,7 @@ Json: TypeAlias = Any
 Holders: TypeAlias = tuple[tuple[str, int], ...]
 
 ATTRIBUTES = ("data", "grad", "requires_grad")
+_PRIMITIVE = (bool, int, str)
 
 
 @attrs.define(eq=False)
@@ -137,6 +138,8 @@ class Variables:
             changed = {
                 name: value for name in names for value in self._changed(variable, parameter, name)
             }
+            if "data" in names:
+                changed |= _changed_marks(variable, parameter)
             holders = tuple(held.get(key, ()))
             is_renamed = variable.names != variable.told_names
             if is_new or changed or is_renamed or holders != variable.holders:
@@ -182,6 +185,23 @@ class Variables:
         self._count += 1
         storage = self._storages.setdefault(_storage_key(parameter), len(self._storages))
         return Variable(id=number, storage=storage, reference=weakref.ref(parameter), names=())
+
+
+def _changed_marks(variable: Variable, parameter: torch.nn.Parameter) -> dict[str, Json]:
+    """Return what the program wrote onto the parameter since the last look, if it is primitive.
+
+    Frameworks say there what a parameter is, as `tensor_model_parallel` or `sequence_parallel`.
+    """
+    marks = {
+        name: value
+        for name, value in vars(parameter).items()
+        if type(value) in _PRIMITIVE and not name.startswith("_")
+    }
+    changed = {
+        name: value for name, value in marks.items() if variable.seen.get(f".{name}") != value
+    }
+    variable.seen.update({f".{name}": value for name, value in changed.items()})
+    return changed
 
 
 def _is_sharded(tensor: torch.Tensor) -> bool:
