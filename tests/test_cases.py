@@ -40,7 +40,6 @@ def test_the_bug_is_found_and_the_twin_is_not_blamed(bench, name):
     assert any(trigger <= step <= trigger + 1 for step in steps)
     assert min(steps) >= trigger
     assert alarms["violations"] == []
-    bench.assert_valid()
 
 
 @pytest.mark.torch

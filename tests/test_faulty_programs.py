@@ -132,6 +132,7 @@ def test_a_trace_of_another_major_version_is_refused(bench):
     bench.infer("t")
     text = path.read_text()
     path.write_text(text.replace('"version": "1.0"', '"version": "2.0"', 1))
+    bench.tampered.append(path)
 
     line = one_line(
         bench.run("traincheck-check", "-f", "t", "-i", "invariants.json", "-o", "r", code=2)
@@ -153,6 +154,7 @@ def test_a_broken_line_of_an_invariant_file_is_named_by_number(bench):
     lines = path.read_text().splitlines()
     lines[2] = lines[2][:-5]
     path.write_text("\n".join(lines))
+    bench.tampered.append(path)
 
     line = one_line(
         bench.run("traincheck-check", "-f", "t", "-i", "invariants.json", "-o", "r", code=2)

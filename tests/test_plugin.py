@@ -66,7 +66,6 @@ def test_a_plugin_is_learnt_recorded_and_checked(bench, installed_plugin):
     (broken,) = [one for one in summary["violations"] if one["relation"] == "TensorResultRelation"]
     assert broken["first"]["step"] == 5
     assert broken["first"]["function"] == "torch.max"
-    bench.assert_valid()
 
 
 @pytest.mark.torch

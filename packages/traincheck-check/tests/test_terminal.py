@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from traincheck_check.terminal import MAX_GROUPS, screen
+from traincheck_check.terminal import MAX_GROUPS, screen, wrapped
 from traincheck_trace_schema.results import Place, Summary, Violation, ViolationGroup
 
 FOLDER = Path("results")
@@ -77,3 +77,15 @@ def test_many_groups_are_cut() -> None:
 
     assert sum(line.split(".")[0].isdigit() for line in told) == MAX_GROUPS
     assert f"   and {30 - MAX_GROUPS} more in results/violations_summary.json" in told
+
+
+def test_long_lines_are_broken_and_indented_to_their_text():
+    """What follows a label stands below the text after it, and styles take no room."""
+    lines = ["   Look at:   " + "word " * 8, click.style("1. " + "title " * 6, bold=True), ""]
+
+    first, title, empty = wrapped(lines, 30)
+
+    assert first.splitlines()[1].startswith(" " * 14 + "word")
+    assert click.unstyle(title).splitlines()[1].startswith("   title")
+    assert max(map(len, click.unstyle(first).splitlines())) <= 30
+    assert not empty

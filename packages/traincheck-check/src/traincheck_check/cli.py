@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from traincheck_trace_schema.cli import ManyValues, TraincheckCommand
+from traincheck_trace_schema.cli import ManyValues, TraincheckCommand, given_traces, trace_options
 from traincheck_trace_schema.errors import (
     EXIT_CLEAN,
     EXIT_INCOMPLETE,
     EXIT_VIOLATIONS,
-    ConfigError,
     InvariantError,
 )
 
@@ -27,20 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command("check", cls=TraincheckCommand)
-@click.option(
-    "-f",
-    "--trace-folders",
-    cls=ManyValues,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folders that traincheck-collect wrote; folders of one run are merged.",
-)
-@click.option(
-    "-t",
-    "--traces",
-    cls=ManyValues,
-    type=click.Path(exists=True, path_type=Path),
-    help="Single trace files.",
-)
+@trace_options
 @click.option(
     "-i",
     "--invariants",
@@ -68,13 +56,12 @@ def check(
     """
     from traincheck_check.checking import check_run  # noqa: PLC0415  --help does not need it
     from traincheck_check.outcome import outcome_of  # noqa: PLC0415
-    from traincheck_check.terminal import screen  # noqa: PLC0415
+    from traincheck_check.terminal import MAX_WIDTH, screen, wrapped  # noqa: PLC0415
     from traincheck_relations.registry import relations_for  # noqa: PLC0415
     from traincheck_trace_schema.invariant_file import read_invariants  # noqa: PLC0415
     from traincheck_trace_schema.reader import open_runs  # noqa: PLC0415
 
-    if not trace_folders and not traces:
-        raise ConfigError("No trace is given; name folders with -f or trace files with -t")
+    given = given_traces(trace_folders, traces)
     claims = read_invariants(invariants)
     if not claims:
         raise InvariantError(
@@ -85,17 +72,22 @@ def check(
     results = output_dir or Path(
         f"traincheck_checker_results_{datetime.now().astimezone():%Y%m%d_%H%M%S}"
     )
-    runs = open_runs([*trace_folders, *traces])
+    runs = open_runs(given)
     outcomes = []
     for run, name in zip(runs, _names(runs), strict=True):
         checked = check_run(run, claims, relations)
         outcome = outcome_of(checked)
         outcome.write(results / name)
         _warn(checked, claims)
-        for line in screen(outcome.summary, results / name, name=name or None):
+        lines = screen(outcome.summary, results / name, name=name or None)
+        for line in wrapped(lines, _width(MAX_WIDTH)) if sys.stdout.isatty() else lines:
             click.echo(line)
         outcomes.append(outcome)
     return _exit_code(outcomes)
+
+
+def _width(most: int) -> int:
+    return min(shutil.get_terminal_size().columns, most)
 
 
 def _names(runs: Sequence[Run]) -> Iterator[str]:

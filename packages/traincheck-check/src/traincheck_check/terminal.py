@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from typing import TYPE_CHECKING
 
 import click
@@ -15,14 +17,29 @@ from traincheck_trace_schema.results_file import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from traincheck_trace_schema.results import Summary, Violation, ViolationGroup
 
 RESULT_NAMES = (SUMMARY_NAME, FAILED_NAME, PASSED_NAME, NOT_TRIGGERED_NAME)
+MAX_WIDTH = 110  # longer lines are hard to read
 MAX_GROUPS = 8  # told on the screen; all of them stand in the summary
 _INDENT = "   "
+_LABEL = re.compile(r"(?:\d+\.|[A-Z][a-z ]+:) +")
+
+
+def wrapped(lines: Iterable[str], width: int) -> Iterator[str]:
+    """Break long lines at `width`, and indent what follows to where the text of a line begins."""
+    for line in lines:
+        text = click.unstyle(line).lstrip()
+        label = _LABEL.match(text)
+        indent = len(click.unstyle(line)) - len(text) + (label.end() if label else 0)
+        yield (
+            textwrap.fill(line, width, subsequent_indent=" " * indent, break_long_words=False)
+            if text
+            else line
+        )
 
 
 def screen(summary: Summary, folder: Path, *, name: str | None = None) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traincheck_trace_schema.cli import ManyValues, TraincheckCommand
+from traincheck_trace_schema.cli import ManyValues, TraincheckCommand, given_traces, trace_options
 from traincheck_trace_schema.errors import ConfigError, TraceError
 
 if TYPE_CHECKING:
@@ -18,18 +18,9 @@ if TYPE_CHECKING:
     from traincheck_infer.inference import Inference
     from traincheck_trace_schema.reader import Run
 
-_PATH = click.Path(exists=True, path_type=Path)
-
 
 @click.command("infer", cls=TraincheckCommand)
-@click.option(
-    "-f",
-    "--trace-folders",
-    cls=ManyValues,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folders that traincheck-collect wrote; folders of one run are merged.",
-)
-@click.option("-t", "--traces", cls=ManyValues, type=_PATH, help="Single trace files.")
+@trace_options
 @click.option(
     "-o",
     "--output",
@@ -54,14 +45,13 @@ def infer(
     from traincheck_trace_schema.reader import open_runs  # noqa: PLC0415
 
     began = time.perf_counter()
-    if not trace_folders and not traces:
-        raise ConfigError("No trace is given; name folders with -f or trace files with -t")
+    given = given_traces(trace_folders, traces)
     if not output.parent.is_dir():
         raise ConfigError(
             f"{output}: its folder does not exist; make it, or choose another with -o"
         )
     relations = load_relations(only=enable_relation or None, without=disable_relation)
-    runs = open_runs([*trace_folders, *traces])
+    runs = open_runs(given)
     inference = infer_invariants(runs, relations)
     _insist_on_steps(inference)
     _warn_of_what_is_missing(runs, inference)

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from traincheck_trace_schema.errors import EXIT_CLEAN, EXIT_UNUSABLE, TraincheckError
+from traincheck_trace_schema.errors import EXIT_CLEAN, EXIT_UNUSABLE, ConfigError, TraincheckError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -120,6 +124,36 @@ class TraincheckGroup(_Standalone, click.Group):
     """A command with subcommands."""
 
     command_class = TraincheckCommand
+
+
+def trace_options(function: _Function) -> _Function:
+    """Add the options that name the traces to read: `trace_folders` and `traces`."""
+    folders = click.option(
+        "-f",
+        "--trace-folders",
+        cls=ManyValues,
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Folders that traincheck-collect wrote; folders of one run are merged.",
+    )
+    files = click.option(
+        "-t",
+        "--traces",
+        cls=ManyValues,
+        type=click.Path(exists=True, path_type=Path),
+        help="Single trace files.",
+    )
+    return folders(files(function))
+
+
+def given_traces(folders: Sequence[Path], files: Sequence[Path]) -> list[Path]:
+    """Return what the options of `trace_options` name.
+
+    Raises:
+        ConfigError: They name nothing.
+    """
+    if not folders and not files:
+        raise ConfigError("No trace is given; name folders with -f or trace files with -t")
+    return [*folders, *files]
 
 
 def _end_of_values(args: Sequence[str], start: int) -> int:
