@@ -2,6 +2,7 @@
 
 import copy
 import io
+import linecache
 import os
 import threading
 
@@ -35,7 +36,9 @@ def test_calls_nest_and_name_their_line(record):
     (inner,) = run.calls("torch.nn.functional.linear")
     assert inner["parent"] == outer["id"]
     source = {one["id"]: one for one in run.records("source")}
-    assert source[run.calls("torch.ones")[0]["src"]]["file"] == __file__
+    line = source[run.calls("torch.ones")[0]["src"]]
+    assert line["file"] == __file__
+    assert "nn.Linear(3, 2)" in linecache.getline(__file__, line["line"])
     assert run.records("footer")[0]["records"]["call_begin"] == len(run.records("call_begin"))
 
 

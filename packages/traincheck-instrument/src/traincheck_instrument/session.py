@@ -78,7 +78,7 @@ class Session:
                 "plan_id": plan.id,
                 "functions": self._api.functions,
                 "not_wrapped": self._api.not_wrapped,
-                "attributes": self.recorder.variables.attributes,
+                "attributes": self.recorder.attributes,
                 "observed": self._api.observed,
             },
         }

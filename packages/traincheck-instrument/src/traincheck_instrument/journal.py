@@ -1,0 +1,60 @@
+"""Makes records: says of each where the run stands, and numbers it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from traincheck_instrument.source_lines import SourceLines
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from traincheck_instrument.open_calls import ThreadState
+    from traincheck_instrument.position import StepClock
+    from traincheck_instrument.sink.shard import Shard
+
+
+class Journal:
+    """The records of this process, in the order in which they are begun."""
+
+    def __init__(self, shard: Shard, clock: StepClock, thread: ThreadState) -> None:
+        self.write = shard.append
+        self.flush = shard.flush
+        self.lines = SourceLines()
+        self._clock = clock
+        self._thread = thread
+        self._next_seq = itertools.count().__next__
+
+    def begin(self, kind: str) -> dict[str, Any]:
+        """Return a record with the fields that all have; `write` it when it is full."""
+        return {
+            "kind": kind,
+            "thread": self._thread.ordinal,
+            "seq": self._next_seq(),
+            **self._clock.fields,
+        }
+
+    def gap(self, reason: str, detail: str = "") -> None:
+        """Say that records are missing here."""
+        record = self.begin("gap")
+        record["reason"] = reason
+        if detail:
+            record["detail"] = detail[:500].encode("utf-8", "replace").decode()
+        self.write(record)
+
+    def source(self, frame: FrameType, line: int) -> int:
+        """Return the number of a line of user code, which is told once."""
+        number, is_new = self.lines.number(frame, line)
+        if is_new:
+            record = self.begin("source")
+            record["id"] = number
+            record["file"] = frame.f_code.co_filename
+            record["line"] = line
+            record["function"] = frame.f_code.co_name
+            self.write(record)
+        return number
+
+    def after_fork(self) -> None:
+        """Tell lines anew; called in a child, which has a shard of its own."""
+        self.lines = SourceLines()

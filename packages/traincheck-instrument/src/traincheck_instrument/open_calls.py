@@ -1,0 +1,40 @@
+"""The calls that are open in a thread."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import attrs
+
+from traincheck_instrument.api.spec import FunctionSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@attrs.define(eq=False)
+class OpenCall:
+    """A call that has begun."""
+
+    id: int
+    spec: FunctionSpec
+    owner: int  # id of the object whose method is called; 0 for a function
+    src: int | None
+    is_observed: bool
+
+    def is_override_of(self, spec: FunctionSpec, owner: int) -> bool:
+        """Whether `spec`, called now, is what this call overrides, on the same object.
+
+        Then the two are one call to the user: the override calls it through `super()`.
+        """
+        return owner != 0 and self.owner == owner and spec.name in self.spec.bases
+
+
+class ThreadState(threading.local):
+    """What the recorder knows of the thread that asks: each thread sees its own."""
+
+    def __init__(self, next_ordinal: Callable[[], int]) -> None:
+        self.ordinal = next_ordinal()
+        self.stack: list[OpenCall] = []
+        self.is_busy = False  # the recorder is at work; what is called now is its own doing
