@@ -108,7 +108,8 @@ def test_evidence_is_kept_within_bounds(write_run: WriteRun, claims: tuple[Invar
 
     assert failed.violations == 100
     assert 1 <= len(failed.evidence) <= 6
-    assert failed.evidence[0]["kind"] == "call_begin"
+    assert failed.evidence[0].rank == 0
+    assert failed.evidence[0].record["kind"] == "call_begin"
 
 
 @pytest.mark.parametrize("complete", [True, False])

@@ -54,7 +54,9 @@ def lines(told: Summary, name: str | None = None) -> list[str]:
 def test_the_first_line_tells_how_much_applied() -> None:
     """ "No violation" says little where little applied."""
     assert lines(summary())[0] == "50 of 50 invariants applied (100 %): no violation."
-    assert lines(summary(checked=0))[0] == "0 of 0 invariants applied (0 %): no violation."
+    assert (
+        lines(summary(checked=0))[0] == "0 of 0 invariants applied (0 %): nothing could be judged."
+    )
 
 
 def test_a_run_among_several_is_named() -> None:

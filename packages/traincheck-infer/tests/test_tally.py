@@ -45,3 +45,13 @@ def test_the_same_window_of_two_runs_is_two_windows() -> None:
 
     assert len(tally.windows) == 2
     assert tally.runs == {"one", "other"}
+
+
+def test_a_property_with_many_values_is_forgotten() -> None:
+    """Memory does not grow with a seed that differs each time; what else there is stays."""
+    tally = Tally()
+    for seed in range(1000):
+        tally.add(example(seed=seed, stage="training"), "run")
+
+    assert tally.num_positive == 1000
+    assert tally.positives() == [{"stage": "training"}]

@@ -1,10 +1,12 @@
+import math
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from traincheck_instrument.trackers.digest import fingerprint, is_readable, zero_fingerprint
+from traincheck_instrument.trackers.digest import fingerprint, is_readable, largest
 
 DTYPES = [
     torch.bool,
@@ -44,11 +46,19 @@ def test_the_memory_layout_does_not_matter(rows, columns):
 @pytest.mark.parametrize("shape", [(), (0, 5), (3,), (2, 3)], ids=str)
 def test_every_dtype_and_shape_has_a_digest(dtype, shape):
     """Empty, zero-dimensional and exotic tensors are digested, and zeros are known as zeros."""
-    zeros = torch.zeros(shape).to(dtype)
+    zeros, ones = torch.zeros(shape).to(dtype), torch.ones(shape).to(dtype)
 
-    assert fingerprint(zeros) == zero_fingerprint(zeros)
-    if zeros.numel():
-        assert fingerprint(torch.ones(shape).to(dtype)) != zero_fingerprint(zeros)
+    assert largest(zeros) == 0.0
+    assert (fingerprint(ones) != fingerprint(zeros)) == (zeros.numel() > 0)
+    assert largest(ones) == float(zeros.numel() > 0)
+
+
+def test_the_largest_magnitude_tells_zero_and_finite_apart():
+    """Negative zero is zero; NaN and infinity are not finite; half precision does not overflow."""
+    assert largest(torch.tensor([0.0, -0.0])) == 0.0
+    assert math.isnan(largest(torch.tensor([1.0, math.nan])))
+    assert math.isinf(largest(torch.tensor([1.0, -math.inf])))
+    assert largest(torch.full((4096,), 60000.0, dtype=torch.float16)) == 60000.0
 
 
 def test_shape_and_dtype_are_part_of_the_digest():

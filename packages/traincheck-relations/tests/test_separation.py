@@ -115,13 +115,29 @@ def test_parts_that_share_no_conjunction_become_a_disjunction() -> None:
 
 def test_what_only_the_negatives_have_in_common_is_turned_round() -> None:
     """Where the positives have nothing in common, the negatives may."""
-    positives = [{"call.arg.x": value} for value in range(20)]
-    negatives = [{"call.arg.x": 100}, {"call.arg.x": 101}]
+    stages = [f"stage {number}" for number in range(20)]
+    positives = [{"run.stage": stage} for stage in stages]
+    negatives = [{"run.stage": "testing"}, {"run.stage": "init"}]
 
     (group,) = separate(positives, negatives)
 
     assert group.inverted
-    assert in_words(group) == "except when the argument x is 100 or 101"
+    assert in_words(group) == "except when the stage of the run is init or testing"
+
+
+def test_incidental_facts_are_not_turned_round() -> None:
+    """That an argument had some value where a claim did not hold is no rule."""
+    positives = [{"call.arg.x": value} for value in range(20)]
+
+    assert separate(positives, [{"call.arg.x": 100}, {"call.arg.x": 101}]) == []
+
+
+def test_incidental_facts_need_more_than_a_few_negatives() -> None:
+    """Where few occasions did not hold, an argument sets them apart by accident."""
+    positives, negatives = [{"call.arg.x": 1}], [{"call.arg.x": 2}]
+
+    assert separate(positives, negatives)
+    assert separate(positives, negatives, is_incidental=False) == []
 
 
 def test_a_name_is_the_last_resort() -> None:

@@ -122,14 +122,22 @@ def test_an_interrupt_is_tidy() -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_a_bug_keeps_its_traceback() -> None:
-    """An error that is not the user's is not dressed up as one."""
+def test_a_bug_is_told_in_a_line_and_is_no_violation(monkeypatch) -> None:
+    """Python would exit with 1, which means violations; the traceback is there for the asking."""
 
     @_command
     def fail() -> None:
-        raise ZeroDivisionError
+        raise ZeroDivisionError("by us")
 
-    assert isinstance(_run(fail).exception, ZeroDivisionError)
+    plain = _run(fail)
+    monkeypatch.setenv("TRAINCHECK_DEBUG", "1")
+    asked = _run(fail)
+
+    assert (plain.exit_code, asked.exit_code) == (2, 2)
+    assert plain.stderr.count("\n") == 1
+    assert "fault of TrainCheck" in plain.stderr
+    assert "ZeroDivisionError: by us" in plain.stderr
+    assert "Traceback" in asked.stderr
 
 
 def test_a_reader_that_went_away_is_no_error() -> None:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from traincheck_relations.api import RawRecord
 from traincheck_trace_schema.invariants import Invariant
-from traincheck_trace_schema.results import Place
+from traincheck_trace_schema.results import Evidence, Place
 from traincheck_trace_schema.window import AFTER_PASS, BEFORE_PASS, Window
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class Finding:
     ranks: set[int] = attrs.field(factory=set)
     variables: dict[str, None] = attrs.field(factory=dict)  # in the order of appearance
     happened: str = ""
-    evidence: list[RawRecord] = attrs.field(factory=list)
+    evidence: list[Evidence] = attrs.field(factory=list)
     _first_window: Window | None = None
     _last_window: Window | None = None
 
@@ -49,7 +48,10 @@ class Finding:
             self.variables[at.variable] = None
         if len(self.evidence) < MAX_EVIDENCE:
             room = MAX_EVIDENCE - len(self.evidence)
-            self.evidence += [ref.record for ref in example.evidence[:room]]
+            self.evidence += [
+                Evidence(rank=ref.rank, shard=ref.shard, record=ref.record)
+                for ref in example.evidence[:room]
+            ]
         # What a monitor says at the end of a run may lie before what it said earlier.
         if self._first_window is None or at.window < self._first_window:
             self._first_window, self.first = at.window, place_of(at)

@@ -74,6 +74,8 @@ def _verdict(summary: Summary, name: str | None) -> str:
         if summary.failed
         else click.style("no violation", fg="green" if summary.complete and applied else "yellow")
     )
+    if not applied:
+        verdict = click.style("nothing could be judged", fg="yellow")
     trace = "" if summary.complete else ", but the trace is incomplete"
     run = "" if name is None else f"{name}: "
     return f"{run}{applied} of {summary.checked} invariants applied ({share} %): {verdict}{trace}."

@@ -4,6 +4,9 @@ If each occasion were the toss of a fair coin, the chance that all n of them agr
 invariant must have so many positive occasions that this is below 5 %: five of them. Occasions of
 one window are likely to have one cause (all parameters of a model change in the same step), so they
 must come from at least two windows, unless there is only one training step.
+
+The same holds for the other side: of fewer than five occasions on which a claim did not hold, some
+incidental fact (an argument's value, a name) sets them apart by accident.
 """
 
 from __future__ import annotations
@@ -23,4 +26,9 @@ def is_confident(occasions: int, windows: int, steps: int) -> bool:
     >>> is_confident(4, 2, 10), is_confident(5, 2, 10), is_confident(5, 1, 10)
     (False, True, False)
     """
-    return 2.0**-occasions < MAX_CHANCE and windows >= min(ENOUGH_WINDOWS, steps)
+    return is_no_accident(occasions) and windows >= min(ENOUGH_WINDOWS, steps)
+
+
+def is_no_accident(occasions: int) -> bool:
+    """Say whether so many occasions agree by more than accident."""
+    return 2.0**-occasions < MAX_CHANCE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from traincheck_infer.confidence import is_confident
+from traincheck_infer.confidence import is_confident, is_no_accident
 from traincheck_infer.saying_less import without_implied
 from traincheck_infer.tally import Tally
 from traincheck_relations.engine import Fault, Seen, Watch, propose
@@ -105,7 +105,12 @@ def _accepted(
         for params, tally in claims.items():
             if not is_confident(tally.num_positive, len(tally.windows), steps):
                 continue
-            for group in separate(tally.positives(), tally.negatives()):
+            groups = separate(
+                tally.positives(),
+                tally.negatives(),
+                is_incidental=is_no_accident(tally.num_negative),
+            )
+            for group in groups:
                 yield _invariant(relations[name], params, group, tally, tracker)
 
 

@@ -28,7 +28,7 @@ class RecordRef:
 
 @attrs.frozen(kw_only=True)
 class Position:
-    """Where in a run an occasion lies."""
+    """Where in a run an occasion lies; of a comparison of ranks, `rank` is the one that differs."""
 
     rank: int
     window: Window
@@ -85,6 +85,8 @@ class Event:
     shard: str
     rank: int
     process: int  # ordinal of the shard in the run
+    restart: int = 0  # how often the job was restarted before this process
+    is_main: bool = True  # the process that trains, not one that it forked
     window: Window
     stage: str
     call: Call | None = None

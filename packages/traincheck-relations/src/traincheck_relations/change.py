@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traincheck_relations.observed import has_changed, is_comparable
-from traincheck_relations.properties import object_name, value_class, variable_properties
+from traincheck_relations.properties import object_name, variable_properties
+from traincheck_relations.value import has_changed, is_comparable, is_finite, value_class
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from traincheck_relations.api import Call, VariableState
     from traincheck_trace_schema.invariants import VarTypeParam
 
 _CLASSED = ("grad",)  # attributes whose values are told apart as none, zero, non_zero
+_CLEARED = ("none", "zero")
 _MAX_NAMED = 8
 
 
@@ -55,9 +56,50 @@ def matches(symbol: str, state: VariableState, attribute: str) -> bool:
     return found != "none" if symbol == "non_none" else found == symbol
 
 
-def is_silent(child: VarTypeParam, before: VariableState) -> bool:
-    """Whether a zero gradient leaves open if the data changes."""
-    return child.attr_name == "data" and value_class(before.attributes.get("grad")) == "zero"
+def is_left_open(child: VarTypeParam, before: VariableState, after: VariableState) -> bool:
+    """Whether it says nothing that one variable made the change or not.
+
+    A gradient that is zero everywhere leaves open if the data changes: by momentum or weight decay
+    it does. A gradient may come out as zero: a unit was not used, or not active.
+    """
+    if child.attr_name == "data":
+        return value_class(before.attributes.get("grad")) == "zero"
+    became = value_class(after.attributes[child.attr_name])
+    return child.post_value == "non_zero" and became == "zero"
+
+
+def is_call_left_open(
+    child: VarTypeParam, call: Call, pairs: Sequence[tuple[VariableState, VariableState]]
+) -> bool:
+    """Whether it says nothing that no variable at all made the change in a call.
+
+    Where there is nothing to clear, nothing is cleared. Data may stay if each gradient that the
+    caller could use is zero.
+    """
+    if child.post_value in _CLEARED:
+        return not any(matches(child.pre_value, before, child.attr_name) for before, _ in pairs)
+    if child.attr_name != "data":
+        return False
+    usable = [one for one in _of_caller(call, pairs) if _gradient_class(one) != "none"]
+    return bool(usable) and all(_gradient_class(one) == "zero" for one in usable)
+
+
+def is_step_skipped(child: VarTypeParam, states: Iterable[VariableState]) -> bool:
+    """Whether some gradient is not finite: a scaler then skips the step, and data stays."""
+    return child.attr_name == "data" and not all(is_finite(state, "grad") for state in states)
+
+
+def _gradient_class(state: VariableState) -> str:
+    return value_class(state.attributes.get("grad"))
+
+
+def _of_caller(
+    call: Call, pairs: Iterable[tuple[VariableState, VariableState]]
+) -> list[VariableState]:
+    """Return the variables that the called object holds, or all of them if it holds none."""
+    states = [before for before, _ in pairs]
+    holder = object_name(call)
+    return [one for one in states if holder in one.holders] or states
 
 
 def in_words(symbol: str) -> str:
@@ -93,15 +135,14 @@ def what_was_not_changed(
     child: VarTypeParam, call: Call, pairs: Sequence[tuple[VariableState, VariableState]]
 ) -> str:
     """Say that no variable changed, and how those stand that the caller holds."""
-    holder = object_name(call)
-    held = [before for before, _ in pairs if holder is not None and holder in before.holders]
-    states = held or [before for before, _ in pairs]
+    states = _of_caller(call, pairs)
+    is_holder = object_name(call) in states[0].holders
     frozen = [one for one in states if one.attributes.get("requires_grad") is False]
     without = [one for one in states if value_class(one.attributes.get("grad", 0)) == "none"]
     others = [one for one in states if not matches(child.pre_value, one, child.attr_name)]
     names = ", ".join(one.names[0] for one in states[:_MAX_NAMED])
     more = f" and {len(states) - _MAX_NAMED} more" if len(states) > _MAX_NAMED else ""
-    whose = f"{len(states)} parameters{' that it holds' if held else ''} ({names}{more})"
+    whose = f"{len(states)} parameters{' that it holds' if is_holder else ''} ({names}{more})"
     what = f"{call.function} changed the {child.attr_name} of none of the {whose}"
     if child.pre_value != "anything" or child.post_value != "anything":
         what += f" from {in_words(child.pre_value)} to {in_words(child.post_value)}"

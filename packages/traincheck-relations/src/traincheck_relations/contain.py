@@ -4,8 +4,7 @@
 for a call and a variable; it finds the one layer that was left behind. `some`: one occasion for a
 call; it finds the call after which nothing has changed.
 
-A parameter whose gradient is zero everywhere gives no occasion for a change of its data: optimizers
-may leave it or move it, by momentum and weight decay.
+Some occasions say nothing, and give no example: `change.py` has the rules.
 """
 
 from __future__ import annotations
@@ -31,22 +30,38 @@ from traincheck_relations.change import (
     applies,
     classes,
     in_words,
+    is_call_left_open,
     is_change,
-    is_silent,
+    is_left_open,
+    is_step_skipped,
     is_told,
     what_was_left,
     what_was_not_changed,
 )
-from traincheck_relations.observed import ObservedCall, ObservedCalls, has_changed
+from traincheck_relations.observed import ObservedCall, ObservedCalls
 from traincheck_relations.occasion import evidence_of, position_of
 from traincheck_relations.properties import call_properties, run_properties, variable_properties
+from traincheck_relations.value import has_changed
 from traincheck_trace_schema.invariants import APIParam, Params, VarTypeParam
 from traincheck_trace_schema.values import Scalar
 
 if TYPE_CHECKING:
     from traincheck_trace_schema.window import Window
 
-_KINDS = frozenset(("call_begin", "call_end", "observe"))
+_KINDS = frozenset(("call_begin", "call_end", "call_error", "observe"))
+# They run code that they are given: what it calls says nothing about them.
+_RUNS_GIVEN_CODE = frozenset(
+    {
+        "torch.nn.Sequential.forward",
+        "torch.nn.DataParallel.forward",
+        "torch.nn.parallel.DistributedDataParallel.forward",
+        "torch.utils.checkpoint.checkpoint",
+        "torch.Tensor.backward",
+        "torch.autograd.backward",
+        "torch.autograd.grad",
+        "torch.GradScaler.step",
+    }
+)
 
 
 class APIContainRelation:
@@ -97,6 +112,7 @@ class ContainProposer:
 
     def __init__(self) -> None:
         self._calls: set[tuple[str, str]] = set()
+        self._overrides: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self._changes: set[tuple[str, str, str, str, str]] = set()
         self._observed = ObservedCalls()
 
@@ -110,7 +126,8 @@ class ContainProposer:
 
     def finish(self) -> Iterable[Params]:
         """Return the candidates, in a fixed order."""
-        for parent, child in sorted(self._calls):
+        general = {pair for pair, parents in self._overrides.items() if len(parents) > 1}
+        for parent, child in sorted(self._calls | general):
             yield APIParam(api_full_name=parent), APIParam(api_full_name=child)
         for parent, var_type, attribute, pre, post in sorted(self._changes):
             for quantifier in ("each", "some"):
@@ -126,17 +143,25 @@ class ContainProposer:
                 )
 
     def _take_call(self, call: Call) -> None:
-        ancestor = call.parent
-        while ancestor is not None:
-            for parent in ancestor.documented:
-                self._calls.update((parent, child) for child in call.documented if child != parent)
-            ancestor = ancestor.parent
+        """Take a call and the one it is made in; what that one is made in follows from both.
+
+        A base method says less than its override: it is proposed if two overrides do the same.
+        """
+        parent = call.parent
+        if parent is None or not _RUNS_GIVEN_CODE.isdisjoint(parent.names):
+            return
+        for child in call.documented:
+            self._calls.add((parent.function, child))
+            for base in parent.documented[1:]:
+                self._overrides[base, child].add(parent.function)
 
     def _take_changes(self, observed: ObservedCall) -> None:
         for before, after in observed.pairs():
             for attribute in observed.attributes:
-                if is_told(before, after, attribute) and has_changed(before, after, attribute):
-                    pre, post = classes(before, after, attribute)
+                if not is_told(before, after, attribute):
+                    continue
+                pre, post = classes(before, after, attribute)
+                if has_changed(before, after, attribute) and (pre != post or pre == "anything"):
                     self._changes.update(
                         (name, after.type, attribute, pre, post)
                         for name in observed.call.documented
@@ -234,15 +259,16 @@ class ContainMonitor:
         ]
         if not wanted:
             return
-        about_call = call_properties(call) | run_properties(event)
+        about_call = {**call_properties(call), **observed.context}
+        wanted = [one for one in wanted if not is_step_skipped(one[1], observed.before.values())]
         for index, child in wanted:
             if child.quantifier == "some":
                 yield from self._some(index, child, event, observed, about_call)
-        for before, after in observed.pairs():
+        each = [one for one in wanted if one[1].quantifier == "each"]
+        for before, after in observed.pairs() if each else ():
             context = about_call | variable_properties(before, call)
-            for index, child in wanted:
-                if child.quantifier == "each":
-                    yield from self._each(index, child, event, call, (before, after), context)
+            for index, child in each:
+                yield from self._each(index, child, event, call, (before, after), context)
 
     def _each(  # noqa: PLR0913, PLR0917 - one occasion is all of these
         self,
@@ -254,7 +280,7 @@ class ContainMonitor:
         context: Mapping[str, Scalar],
     ) -> Iterator[Example]:
         before, after = states
-        if not applies(child, before, after) or is_silent(child, before):
+        if not applies(child, before, after) or is_left_open(child, before, after):
             return
         held = is_change(child, before, after)
         yield Example(
@@ -277,7 +303,7 @@ class ContainMonitor:
         pairs = [pair for pair in observed.pairs() if pair[0].type == child.var_type]
         comparable = [pair for pair in pairs if is_told(*pair, child.attr_name)]
         held = any(is_change(child, *pair) for pair in comparable)
-        if not comparable or (not held and any(is_silent(child, pair[0]) for pair in comparable)):
+        if not comparable or (not held and is_call_left_open(child, observed.call, comparable)):
             return
         yield Example(
             param=index,

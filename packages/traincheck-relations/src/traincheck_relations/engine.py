@@ -101,7 +101,7 @@ class Watch:
         self._audience = _Audience[Monitor]()
         for name, claims in params.items():
             if claims:
-                self._audience.admit(name, partial(relations[name].monitor, claims))
+                self._audience.admit(name, partial(relations[name].monitor, claims), len(claims))
 
     @property
     def faults(self) -> Sequence[Fault]:
@@ -141,7 +141,7 @@ def _examples(
     """Yield what a monitor makes of an event: all of it, or nothing if it fails."""
     examples: tuple[Example, ...] = ()
     with follower:
-        examples = tuple(handle(given))
+        examples = tuple(map(follower.checked, handle(given)))
     for example in examples:
         yield follower.name, example
 
@@ -153,6 +153,16 @@ class _Follower(Generic[_Watcher]):
     name: str
     watcher: _Watcher
     _fail: Callable[[str, Exception], None]
+    _params: int = 0  # how many claims the watcher follows
+
+    def checked(self, example: Example) -> Example:
+        """Return an example, if it is one that its users can handle."""
+        if not 0 <= example.param < self._params:
+            raise ValueError(f"an example of param {example.param}, of {self._params}")
+        for name, value in example.context.items():
+            if not isinstance(value, str | int | float | None):
+                raise TypeError(f"the context says {name} is {value!r}, which is no scalar")
+        return example
 
     def __enter__(self) -> None:
         pass
@@ -178,8 +188,8 @@ class _Audience(Generic[_Watcher]):
         self._followers: dict[str, _Follower[_Watcher]] = {}
         self._routes: dict[str | tuple[str, _Names], tuple[_Follower[_Watcher], ...]] = {}
 
-    def admit(self, name: str, make: Callable[[], _Watcher]) -> None:
-        """Let a relation follow, unless making its watcher fails."""
+    def admit(self, name: str, make: Callable[[], _Watcher], params: int = 0) -> None:
+        """Let a relation follow so many claims, unless making its watcher fails."""
         try:
             watcher = make()
         except TraincheckError:
@@ -187,7 +197,7 @@ class _Audience(Generic[_Watcher]):
         except Exception as error:  # noqa: BLE001  a plugin may fail in any way; it is told
             self._drop(name, error)
         else:
-            self._followers[name] = _Follower(name, watcher, self._drop)
+            self._followers[name] = _Follower(name, watcher, self._drop, params)
 
     def followers(self) -> tuple[_Follower[_Watcher], ...]:
         """Return those who did not fail so far."""

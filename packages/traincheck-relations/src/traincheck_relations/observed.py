@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from traincheck_relations.api import Call, Event, VariableState
+from traincheck_relations.api import Call, Context, Event, VariableState
+from traincheck_relations.properties import run_properties
 
 
 @attrs.frozen(kw_only=True)
@@ -14,6 +15,7 @@ class ObservedCall:
     """A call, and every variable of its process before and after it, in `attributes`."""
 
     call: Call
+    context: Context  # what was known of the run when it began
     attributes: frozenset[str]
     before: Mapping[int, VariableState]
     after: Mapping[int, VariableState]
@@ -29,46 +31,32 @@ class ObservedCalls:
     """Puts the points of observation together into calls; feed it `observe` events."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[int, int], tuple[frozenset[str], Mapping[int, VariableState]]] = {}
+        self._open: dict[tuple[int, int], ObservedCall] = {}
 
     def on_observe(self, event: Event) -> ObservedCall | None:
         """Take an observation; return the call that it completes."""
-        call, record = event.call, event.record
+        call = event.call
         if call is None:
             return None
         key = (event.process, call.id)
-        attributes = frozenset(record["attributes"])
-        if record["phase"] == "begin":
-            self._open[key] = (attributes, dict(event.run.variables()))
+        attributes = frozenset(event.record["attributes"])
+        variables = event.run.variables()
+        if event.record["phase"] == "begin":
+            before = dict(variables)
+            self._open[key] = ObservedCall(
+                call=call,
+                context=run_properties(event),
+                attributes=attributes,
+                before=before,
+                after=before,
+            )
             return None
         begun = self._open.pop(key, None)
         if begun is None:
             return None
-        looked_at, before = begun
-        return ObservedCall(
-            call=call,
-            attributes=attributes & looked_at,
-            before=before,
-            after=event.run.variables(),
-        )
+        return attrs.evolve(begun, attributes=begun.attributes & attributes, after=variables)
 
     def forget(self, process: int) -> None:
         """Forget the calls of a process that are not complete."""
         for key in [key for key in self._open if key[0] == process]:
             del self._open[key]
-
-
-def is_comparable(state: VariableState, attribute: str) -> bool:
-    """Whether the trace says enough of an attribute to tell it from another value."""
-    if attribute not in state.attributes:
-        return False
-    value = state.attributes[attribute]
-    if isinstance(value, Mapping) and isinstance(tensor := value.get("tensor"), Mapping):
-        return tensor.get("digest") is not None or tensor.get("data") is not None
-    return True
-
-
-def has_changed(before: VariableState, after: VariableState, attribute: str) -> bool:
-    """Whether an attribute that is comparable in both states differs."""
-    old, new = before.attributes[attribute], after.attributes[attribute]
-    return old is not new and old != new

@@ -17,10 +17,10 @@ another run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from traincheck_relations.api import Call, Event, Requirements, VariableState
-from traincheck_relations.observed import is_comparable
+from traincheck_relations.value import is_comparable, payload, value_class
 from traincheck_trace_schema.invariants import APIParam, Params
 
 if TYPE_CHECKING:
@@ -43,17 +43,17 @@ def call_properties(call: Call) -> dict[str, Scalar]:
     facts: dict[str, Scalar] = {}
     for name, value in (call.begin.get("args") or {}).items():
         facts.update(_argument(f"call.arg.{name}", value))
-    module = _payload(call.begin.get("self"), "object").get("attributes", {})
+    module = payload(call.begin.get("self"), "object").get("attributes", {})
     if "training" in module:
         facts["call.module.training"] = module["training"]
-    contexts = {**_DEFAULT_CONTEXT, **(call.begin.get("ctx") or {})}
-    facts.update({f"ctx.{name}": value for name, value in contexts.items()})
+    for name, value in {**_DEFAULT_CONTEXT, **(call.begin.get("ctx") or {})}.items():
+        facts.update(_argument(f"ctx.{name}", value))
     return facts
 
 
 def variable_properties(state: VariableState, call: Call | None = None) -> dict[str, Scalar]:
     """Return the facts about a variable, as they are before `call` does anything to it."""
-    data = _payload(state.attributes.get("data"), "tensor")
+    data = payload(state.attributes.get("data"), "tensor")
     facts: dict[str, Scalar] = {
         "var.name": state.names[0],
         "var.held": bool(state.holders),
@@ -93,30 +93,14 @@ def requirements_of(prop_name: str, params: Params) -> Requirements:
 
 def object_name(call: Call) -> str | None:
     """Return the name of the tracked object whose method is called, as "optimizer0"."""
-    name = _payload(call.begin.get("self"), "object").get("name")
+    name = payload(call.begin.get("self"), "object").get("name")
     return name if isinstance(name, str) else None
-
-
-def value_class(value: Json) -> str:
-    """Return what is said of a value in preconditions: "none", "zero" or "non_zero"."""
-    if value is None:
-        return "none"
-    tensor = _payload(value, "tensor")
-    if tensor:
-        return "zero" if tensor.get("zero") else "non_zero"
-    return "non_zero" if value else "zero"
-
-
-def _payload(value: Any, key: str) -> dict[str, Any]:
-    """Return what a one-key object holds under `key`, or nothing."""
-    payload = value.get(key) if isinstance(value, dict) else None
-    return payload if isinstance(payload, dict) else {}
 
 
 def _argument(name: str, value: Json) -> Iterator[tuple[str, Scalar]]:
     if value is None or isinstance(value, str | bool | int):
         yield name, value
-    elif tensor := _payload(value, "tensor"):
+    elif tensor := payload(value, "tensor"):
         yield f"{name}.dtype", tensor["dtype"]
         yield f"{name}.ndim", len(tensor["shape"])
     elif isinstance(value, dict) and isinstance(value.get("dtype"), str):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Occurrence: TypeAlias = Event | Gap | WindowEnd
 
+_NOT_LOST = "sampling"  # the reason of a gap after which the state is told anew
 _BEFORE_FIRST_STEP = Window(-1, 0, BEFORE_PASS)
 
 
@@ -37,6 +38,11 @@ class ProcessState:
     def source(self, id_: int | None) -> str | None:
         """Return "file:line" of a source record of the process."""
         return None if id_ is None else self.sources.get(id_)
+
+    def forget(self) -> None:
+        """Forget what records that were lost may have changed; it is told again as it changes."""
+        self.calls.clear()
+        self.live.clear()
 
     def call(self, id_: int | None) -> Call | None:
         """Return an open call of the process."""
@@ -70,6 +76,8 @@ class Replay:
         if "seq" in record:
             state.window = window_of(record)
         if kind == "gap":
+            if record["reason"] != _NOT_LOST:
+                state.forget()
             return Gap(
                 reason=record["reason"],
                 rank=shard.header.rank,
@@ -83,6 +91,8 @@ class Replay:
             shard=shard.name,
             rank=shard.header.rank,
             process=item.process,
+            restart=shard.header.restart,
+            is_main=shard.header.role == "main",
             window=state.window,
             stage=state.stage,
             call=call,

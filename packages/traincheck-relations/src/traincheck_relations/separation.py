@@ -48,13 +48,19 @@ _Mask: TypeAlias = NDArray[np.bool_]
 
 
 def separate(
-    positives: Collection[Context], negatives: Collection[Context]
+    positives: Collection[Context], negatives: Collection[Context], *, is_incidental: bool = True
 ) -> list[ConditionGroup]:
     """Return the simplest preconditions that hold in all `positives` and in no negative.
 
     In this order: none at all (no negatives); the smallest conjunctions, at most three and each
     with a fact of its own; the disjunction of the fewest clauses; the negation of a description of
     the negatives. Empty if nothing separates. The order of the contexts does not matter.
+
+    Args:
+        positives: Contexts in which a claim held.
+        negatives: Contexts in which it did not.
+        is_incidental: Whether incidental facts and names may separate; with few negatives, some
+            always do so by accident.
     """
     if not positives:
         return []
@@ -65,13 +71,13 @@ def separate(
         return []
     plain = table.without(_LAST_RESORT)
     essential = plain.without([name for name in plain.columns if name.startswith(_INCIDENTAL)])
-    return (
-        _separating(essential)
-        or _separating(plain)
-        or _inverted(essential.swapped())
-        or _inverted(plain.swapped())
-        or _separating(table)
-    )
+    found = _separating(essential)
+    if not found and is_incidental:
+        found = _separating(plain)
+    found = found or _inverted(essential.swapped())
+    if not found and is_incidental:
+        found = _separating(table)
+    return found
 
 
 def _separating(table: _Table) -> list[ConditionGroup]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
+DEBUG = "TRAINCHECK_DEBUG"  # environment variable: show the traceback of a fault of ours
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
 
@@ -71,6 +73,13 @@ class _Standalone(click.Command):
         except click.Abort:
             click.echo("interrupted", err=True)
             sys.exit(EXIT_INTERRUPTED)
+        except Exception as error:  # noqa: BLE001  Python would exit with 1, which means violations
+            if os.environ.get(DEBUG):
+                traceback.print_exc()
+            _fail(
+                f"this is a fault of TrainCheck or of a plugin: {type(error).__name__}: {error}; "
+                f"set {DEBUG}=1 for the traceback"
+            )
         sys.exit(code if isinstance(code, int) else EXIT_CLEAN)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -72,6 +72,15 @@ class Summary:
 
 
 @attrs.frozen(kw_only=True)
+class Evidence:
+    """A record of the trace, and which rank wrote it into which shard."""
+
+    rank: int
+    shard: str
+    record: Mapping[str, Json]
+
+
+@attrs.frozen(kw_only=True)
 class Verdict:
     """One line of `failed.log`, `passed.log` or `not_triggered.log`."""
 
@@ -85,4 +94,4 @@ class Verdict:
     violations: int
     reason: str = ""  # why it was not triggered
     first: Place | None = None
-    evidence: tuple[Mapping[str, Json], ...] = ()  # records of the trace
+    evidence: tuple[Evidence, ...] = ()

@@ -13,6 +13,7 @@ import attrs
 
 from traincheck_trace_schema.codec import dumps, loads, structure
 from traincheck_trace_schema.errors import TraceError
+from traincheck_trace_schema.form import is_well_formed
 from traincheck_trace_schema.records import SCHEMA, VERSION, Header
 from traincheck_trace_schema.version import check_version
 from traincheck_trace_schema.window import BEFORE_PASS, Window, window_of
@@ -144,6 +145,9 @@ def read_shard(path: Path, process: int, findings: Findings) -> Generator[Stream
             except TraceError:
                 findings.on_malformed(number, dumps(record).encode())
                 continue
+        if not is_well_formed(record):
+            findings.on_malformed(number, dumps(record).encode())
+            continue
         if kind not in _WITHOUT_WINDOW:
             place = record.get("step"), record.get("eval_pass", 0), record.get("eval_step")
             if place != last_place:  # seldom: the rest of the loop is for each record

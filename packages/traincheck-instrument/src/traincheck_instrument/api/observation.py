@@ -31,11 +31,14 @@ def observation_of(
 ) -> tuple[str | None, tuple[str, ...]]:
     """Return what a function with these names does to variables, and the attributes to look at.
 
-    `asked`: the functions that a plan wants to be looked around; None: all of the points above.
+    `asked`: the functions that a plan wants to be looked around; None: all of the points above. Of
+    points that do the same all are asked for with one: only the outermost of them is looked around,
+    as it was when all were.
     """
+    deeds = None if asked is None else {_POINTS[name][0] for name in asked if name in _POINTS}
     for name in names:
         point = _POINTS.get(name)
-        if point is not None and (asked is None or not asked.isdisjoint(names)):
+        if point is not None and (deeds is None or point[0] in deeds):
             return point
         if asked is not None and name in asked:
             return name, _EVERYTHING

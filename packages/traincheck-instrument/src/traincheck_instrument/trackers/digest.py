@@ -8,12 +8,14 @@ as the seed.
 from __future__ import annotations
 
 import ctypes
+import math
 import zlib
 
 import torch
 import xxhash
 
 ALGORITHM = "xxh3"
+_vector_norm = torch.linalg.vector_norm  # as it is without a wrapper
 
 
 def is_readable(tensor: torch.Tensor) -> bool:
@@ -43,19 +45,24 @@ def fingerprint(tensor: torch.Tensor) -> int:
     size = dense.numel() * dense.element_size()
     # Not through numpy(): it makes the storage unresizable for good, and FSDP then fails.
     content = (ctypes.c_char * size).from_address(dense.data_ptr()) if size else b""
-    return _hashed(content, dense)
+    kind = zlib.crc32(f"{dense.dtype} {tuple(dense.shape)}".encode())
+    return int(xxhash.xxh3_64_intdigest(content, seed=kind))
 
 
-def zero_fingerprint(tensor: torch.Tensor) -> int:
-    """Return the fingerprint of a tensor of the same dtype and shape whose bytes are all zero."""
-    return _hashed(bytes(tensor.numel() * tensor.element_size()), tensor)
+@torch.no_grad()
+def largest(tensor: torch.Tensor) -> float:
+    """Return the largest magnitude of a readable tensor: 0.0 if all is zero, NaN if any is NaN.
+
+    One pass, without overflow in half precision; -0.0 counts as zero.
+    """
+    dense = tensor.detach()
+    if dense.numel() == 0:
+        return 0.0
+    if not (dense.is_floating_point() or dense.is_complex()) or dense.element_size() == 1:
+        dense = dense.float()
+    return float(_vector_norm(dense, math.inf))
 
 
 def digest_text(value: int) -> str:
     """Write a fingerprint as a trace does, with its algorithm."""
     return f"{ALGORITHM}:{value:016x}"
-
-
-def _hashed(content: ctypes.Array[ctypes.c_char] | bytes, like: torch.Tensor) -> int:
-    kind = zlib.crc32(f"{like.dtype} {tuple(like.shape)}".encode())
-    return int(xxhash.xxh3_64_intdigest(content, seed=kind))

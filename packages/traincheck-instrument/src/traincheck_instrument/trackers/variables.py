@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,7 +14,7 @@ from traincheck_instrument.trackers.digest import (
     digest_text,
     fingerprint,
     is_readable,
-    zero_fingerprint,
+    largest,
 )
 from traincheck_instrument.trackers.parameter import convert
 
@@ -64,7 +65,6 @@ class Variables:
         self._by_object: dict[int, Variable] = {}
         self._storages: dict[int, int] = {}
         self._count = 0
-        self._zeros: dict[tuple[torch.dtype, torch.Size], int] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -167,17 +167,13 @@ class Variables:
         described.pop("requires_grad", None)
         if isinstance(mark, int):
             described["digest"] = digest_text(mark)
-            if mark == self._zero(value):
-                described["zero"] = True
+            if name == "grad":
+                magnitude = largest(value)
+                described["zero"] = magnitude == 0.0
+                described["finite"] = math.isfinite(magnitude)
         if _is_sharded(parameter):
             described["placements"] = [str(placement) for placement in parameter.placements]  # type: ignore[attr-defined]
         return [{"tensor": described}]
-
-    def _zero(self, tensor: torch.Tensor) -> int:
-        key = (tensor.dtype, tensor.shape)
-        if (value := self._zeros.get(key)) is None:
-            value = self._zeros[key] = zero_fingerprint(tensor)
-        return value
 
     def _new(self, parameter: torch.nn.Parameter) -> Variable:
         convert(parameter)
