@@ -101,14 +101,46 @@ def test_the_program_sees_and_says_what_it_would_by_itself(folder, script, argum
 
 def test_a_recording_that_cannot_begin_does_not_stop_the_program(folder):
     """A plan that can't be read is told once; the program runs to its end, unrecorded."""
-    write_entry(folder, folder / "sub folder" / "train.py", plan_path=folder / "missing.json")
+    script = folder / "sub folder" / "train.py"
+    script.write_text("import torch\nprint(torch.ones(1).item())\n")
+    write_entry(folder, script, plan_path=folder / "missing.json")
 
-    result = run(folder, "sub folder/train.py", "exit", "0", entry=True)
+    result = run(folder, "sub folder/train.py", entry=True)
 
     assert result.returncode == 0
     assert result.stderr.startswith("traincheck: recording could not begin")
     assert result.stderr.count("\n") == 1
-    assert "train.py" in result.stdout
+    assert result.stdout == "1.0\n"
+
+
+def test_torch_is_imported_by_the_program_and_not_before(folder):
+    """What torch reads at its import is what the program has set by then."""
+    script = folder / "sub folder" / "train.py"
+    script.write_text(
+        "import os, sys\nassert 'torch' not in sys.modules\nos.environ['OMP_NUM_THREADS'] = '1'\n"
+        "import torch\nprint(torch.get_num_threads(), torch.nn.Linear.forward.__name__)\n"
+    )
+
+    result = run(folder, "sub folder/train.py", entry=True)
+
+    assert result.stdout == "1 forward\n", result.stderr
+    assert list((folder / "out").glob("trace_*.json"))
+
+
+def test_a_thread_that_outlives_the_main_script_is_recorded(folder):
+    """The recording ends when the process does, not with the last line of the script."""
+    script = folder / "sub folder" / "train.py"
+    script.write_text(
+        "import threading, time, torch\n"
+        "def late():\n    time.sleep(0.5)\n    torch.nn.functional.relu(torch.ones(1))\n"
+        "threading.Thread(target=late).start()\n"
+    )
+
+    run(folder, "sub folder/train.py", entry=True)
+
+    (trace,) = (folder / "out").glob("trace_*.json")
+    assert '"kind":"call_begin"' in trace.read_text()
+    assert '"kind":"footer"' in trace.read_text()
 
 
 def test_functions_of_the_program_can_be_pickled(folder):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import enum
 import math
+from itertools import islice
 from typing import Any, TypeAlias
 
 import torch
+from torch.nn.parameter import is_lazy
 
 Json: TypeAlias = Any
 
@@ -18,6 +20,7 @@ _MAX_TEXT = 200
 _MAX_ITEMS = 32
 _MAX_DEPTH = 4
 _INT64 = 2**63
+_CONTAINERS: tuple[Any, ...] = (list, tuple, dict, set, frozenset)
 
 
 class Encoder:
@@ -40,9 +43,9 @@ class Encoder:
             return value if math.isfinite(value) else {"float": str(value)}
         if kind is str:
             return _text(value)
-        if issubclass(kind, torch.Tensor):
+        if issubclass(kind, torch.Tensor) and not is_lazy(value):
             return {"tensor": self.tensor(value)}
-        if issubclass(kind, list | tuple | dict | set | frozenset):
+        if issubclass(kind, _CONTAINERS):
             return self._container(value, kind, depth)
         return self._other(value, kind)
 
@@ -78,15 +81,17 @@ class Encoder:
     def _container(self, value: Any, kind: type, depth: int) -> Json:
         if depth >= _MAX_DEPTH:
             return {"cut": self.type_name(kind)}
-        if issubclass(kind, dict):
-            pairs = list(value.items())[:_MAX_ITEMS]
-            return {"dict": [[self(key, depth + 1), self(item, depth + 1)] for key, item in pairs]}
-        items: list[Json] = [self(item, depth + 1) for item in list(value)[:_MAX_ITEMS]]
-        if len(value) > _MAX_ITEMS:
-            items.append({"cut": f"{len(value) - _MAX_ITEMS} more"})
-        if issubclass(kind, list):
-            return items
-        return {"tuple" if issubclass(kind, tuple) else "set": items}
+        # The methods of the base type: those of a subclass are code of the program.
+        base = next(base for base in _CONTAINERS if issubclass(kind, base))
+        items = islice(dict.items(value) if base is dict else base.__iter__(value), _MAX_ITEMS)
+        if base is dict:
+            return {"dict": [[self(key, depth + 1), self(item, depth + 1)] for key, item in items]}
+        encoded: list[Json] = [self(item, depth + 1) for item in items]
+        if (more := base.__len__(value) - _MAX_ITEMS) > 0:
+            encoded.append({"cut": f"{more} more"})
+        if base is list:
+            return encoded
+        return {"tuple" if base is tuple else "set": encoded}
 
     def _other(self, value: Any, kind: type) -> Json:
         if kind is torch.dtype:

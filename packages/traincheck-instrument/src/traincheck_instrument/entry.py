@@ -6,6 +6,7 @@ Called by the entry script that the launcher writes. What the program sees (`sys
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import functools
 import os
@@ -16,6 +17,10 @@ from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import attrs
+
+from traincheck_instrument.after_import import AfterImport
+from traincheck_instrument.current import Current
 from traincheck_trace_schema.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,20 +43,25 @@ def run_program(settings_path: str) -> None:
     sys.argv[0] = spelled
     if not getattr(sys.flags, "safe_path", False):  # Python 3.11; nothing was inserted then
         sys.path[0] = str(Path(filename).resolve().parent)
-    code = _begin(settings, filename)
-    is_recording = code is not None
-    code = code or compile(Path(filename).read_bytes(), filename, "exec", dont_inherit=True)
-    clean = False
+    code = _code(settings, filename)
+    AfterImport("torch", functools.partial(_begin, settings)).install()
+    ending = _Ending()
+    # Runs after threads have ended, and after what the program registers itself.
+    atexit.register(_end, ending)
     try:
         exec(code, _become_main(filename))  # noqa: S102  it is the user's program
-        clean = True
+        ending.is_clean = True
     except BaseException as error:
-        clean = isinstance(error, SystemExit)
+        ending.is_clean = isinstance(error, SystemExit)
         sys.excepthook = functools.partial(_show_from, code, sys.excepthook)
         raise
-    finally:
-        if is_recording:
-            _end(clean=clean)
+
+
+@attrs.define
+class _Ending:
+    """How the program ended."""
+
+    is_clean: bool = False
 
 
 def _read_settings(path: Path) -> RecordingSettings:
@@ -63,25 +73,33 @@ def _read_settings(path: Path) -> RecordingSettings:
         sys.exit(f"traincheck: {error}")  # without it, it is not even known what to run
 
 
-def _begin(settings: RecordingSettings, filename: str) -> CodeType | None:
-    """Begin to record; return the rewritten program, or None if that failed."""
+def _code(settings: RecordingSettings, filename: str) -> CodeType:
+    """Return the rewritten program, or the program itself if that fails."""
     try:
-        from traincheck_instrument import session  # noqa: PLC0415  it imports torch
         from traincheck_instrument.source import rewrite  # noqa: PLC0415  needs no import elsewhere
 
-        rewritten = rewrite(Path(filename).read_bytes(), filename, settings.models).code()
+        return rewrite(Path(filename).read_bytes(), filename, settings.models).code()
+    except Exception as error:  # noqa: BLE001  a fault of ours never stops the program
+        _tell("the program's steps are not marked", error)
+        return compile(Path(filename).read_bytes(), filename, "exec", dont_inherit=True)
+
+
+def _begin(settings: RecordingSettings) -> None:
+    try:
+        from traincheck_instrument import session  # noqa: PLC0415  it imports torch
+
         session.begin(settings)
     except Exception as error:  # noqa: BLE001  a fault of ours never stops the program
         _tell("recording could not begin, the program runs without it", error)
-        return None
-    return rewritten
 
 
-def _end(*, clean: bool) -> None:
+def _end(ending: _Ending) -> None:
+    if Current.session is None:
+        return
     try:
         from traincheck_instrument import session  # noqa: PLC0415  see above
 
-        session.end(clean=clean)
+        session.end(clean=ending.is_clean)
     except Exception as error:  # noqa: BLE001  a fault of ours never reaches the program
         _tell("recording could not be ended", error)
 

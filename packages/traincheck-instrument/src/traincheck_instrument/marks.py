@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from traincheck_instrument import session
+from traincheck_instrument import current
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,20 +22,20 @@ def start_step(*, accumulating: bool = False) -> None:
         accumulating: The body is run several times for one optimizer step; a new step begins only
             if an optimizer has stepped since the last one began.
     """
-    if (recorder := session.current()) is not None:
+    if (recorder := current.recorder()) is not None:
         recorder.start_step(accumulating=accumulating)
 
 
 def start_eval_step() -> None:
     """Begin an evaluation step: the first statement of an evaluation loop's body."""
-    if (recorder := session.current()) is not None:
+    if (recorder := current.recorder()) is not None:
         recorder.start_eval_step()
 
 
 @contextmanager
 def evaluation() -> Iterator[None]:
     """Surround a pass of evaluation; the stage before it is restored when it ends."""
-    recorder = session.current()
+    recorder = current.recorder()
     if recorder is None:
         yield
         return
@@ -49,7 +49,7 @@ def evaluation() -> Iterator[None]:
 
 def annotate_stage(name: str) -> None:
     """Enter a stage: init, training, evaluation, inference, testing, checkpointing, ..."""
-    if (recorder := session.current()) is not None:
+    if (recorder := current.recorder()) is not None:
         recorder.enter_stage(name)
 
 
@@ -58,6 +58,6 @@ def track(model: Any, *, name: str = "model") -> Any:
 
     Anything that is not a `torch.nn.Module` is returned as it is, untracked.
     """
-    if (recorder := session.current()) is not None:
+    if (recorder := current.recorder()) is not None:
         recorder.track(model, name)
     return model

@@ -25,7 +25,8 @@ class Observer:
         self.variables = variables
         self._journal = journal
         self._assigned: dict[int, int] = {}  # id of a parameter: line of its last assignment
-        self._last_look = 0  # seq of the last record of observation
+        # Of each attribute: seq of the last observation.
+        self._last_look = dict.fromkeys(variables.attributes, 0)
 
     def is_to_look(self, spec: FunctionSpec, stack: Iterable[OpenCall]) -> bool:
         """Whether to look around a call; of several that do the same, only around the outermost."""
@@ -53,8 +54,9 @@ class Observer:
         looked_at = [name for name in wanted if name in self.variables.attributes]
         if self.variables.is_empty or not looked_at:
             return
-        changes = self.variables.look(looked_at)
-        self._write(changes, during=call if phase == "end" else None, since=self._last_look)
+        during = call if phase == "end" else None
+        self._write(self.variables.look(looked_at), during=during, is_change=True)
+        self._assigned.clear()
         record = self._journal.begin("observe")
         record["phase"] = phase
         if call is not None:
@@ -62,7 +64,7 @@ class Observer:
             record["function"] = call.spec.name
         record["roles"] = ROLES
         record["attributes"] = looked_at
-        self._last_look = record["seq"]
+        self._last_look.update(dict.fromkeys(looked_at, record["seq"]))
         self._journal.write(record)
 
     def end_step(self) -> None:
@@ -76,8 +78,22 @@ class Observer:
         self.variables.walk()
         self._write(self.variables.look(ATTRIBUTES, as_baseline=True))
 
+    def after_fork(self) -> None:
+        """Leave the variables to the parent; called in the child."""
+        self.variables.clear()
+        self._assigned.clear()
+
+    def _since(self, change: Change) -> int:
+        """Return when the attributes that changed were last looked at."""
+        looks = [self._last_look[name] for name in change.attributes if name in self._last_look]
+        return min(looks, default=0)
+
     def _write(
-        self, changes: Iterable[Change], *, during: OpenCall | None = None, since: int | None = None
+        self,
+        changes: Iterable[Change],
+        *,
+        during: OpenCall | None = None,
+        is_change: bool = False,
     ) -> None:
         for change in changes:
             variable = change.variable
@@ -94,9 +110,9 @@ class Observer:
             record["attributes"] = change.attributes
             if during is not None:
                 record["call"] = during.id
-            elif since is not None:
-                record["between"] = (since, record["seq"])
-            src = self._assigned.pop(id(variable.reference()), None)
-            if src is not None:
-                record["src"] = src
+            elif is_change:
+                record["between"] = (self._since(change), record["seq"])
+                src = self._assigned.get(id(variable.reference()))
+                if src is not None:
+                    record["src"] = src
             self._journal.write(record)

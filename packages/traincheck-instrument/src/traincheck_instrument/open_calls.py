@@ -31,6 +31,14 @@ class OpenCall:
         return owner != 0 and self.owner == owner and spec.name in self.spec.bases
 
 
+@attrs.frozen
+class ThreadStack:
+    """The open calls of a certain thread, for others to see."""
+
+    ordinal: int
+    stack: list[OpenCall]
+
+
 class ThreadState(threading.local):
     """What the recorder knows of the thread that asks: each thread sees its own."""
 

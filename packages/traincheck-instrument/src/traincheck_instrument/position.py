@@ -21,9 +21,10 @@ class StepClock:
     micro_step: int = 0
     eval_pass: int = 0
     eval_step: int | None = None
-    is_recording: bool = True
+    is_recording: bool = True  # read at each call, set by `_record`
     has_stepped: bool = False  # an optimizer stepped since the training step began
     _step_is_sampled: bool = True
+    _is_stopped: bool = False
     _eval_steps: int = 0
     _pass_has_begun: bool = False
     _fields: dict[str, Any] = attrs.field(factory=dict)
@@ -48,13 +49,13 @@ class StepClock:
         self.has_stepped = False
         self._pass_has_begun = False
         self._step_is_sampled = self._is_sampled(self.step)
-        self.is_recording = self._step_is_sampled
+        self._record(self._step_is_sampled)
         self._refresh()
 
     def accumulate(self) -> None:
         """Begin another micro-batch of the training step."""
         self.micro_step += 1
-        self.is_recording = self._step_is_sampled
+        self._record(self._step_is_sampled)
         self._refresh()
 
     def advance_eval(self) -> None:
@@ -64,7 +65,7 @@ class StepClock:
             self.eval_pass += 1
         self.eval_step = self._eval_steps
         self._eval_steps += 1
-        self.is_recording = self._is_sampled(self.eval_step)
+        self._record(self._is_sampled(self.eval_step))
         self._refresh()
 
     def leave_evaluation(self) -> None:
@@ -78,8 +79,16 @@ class StepClock:
         if stage == self.stage:
             return False
         self.stage = stage
-        self.is_recording = True if stage != "training" else self._step_is_sampled
+        self._record(self._step_is_sampled if stage == "training" else True)
         return True
+
+    def stop(self) -> None:
+        """Record nothing any more."""
+        self._is_stopped = True
+        self.is_recording = False
+
+    def _record(self, wanted: bool) -> None:  # noqa: FBT001 - says what the method is about
+        self.is_recording = wanted and not self._is_stopped
 
     def _is_sampled(self, step: int) -> bool:
         return step < self.warm_up or (step - self.warm_up) % self.interval == 0

@@ -14,9 +14,10 @@ from traincheck_instrument.encode import Encoder
 from traincheck_instrument.faults import Faults
 from traincheck_instrument.journal import Journal
 from traincheck_instrument.observer import Observer
-from traincheck_instrument.open_calls import OpenCall, ThreadState
+from traincheck_instrument.open_calls import OpenCall, ThreadStack, ThreadState
 from traincheck_instrument.trackers.optimizers import Optimizers
-from traincheck_instrument.trackers.variables import ATTRIBUTES, Variables
+from traincheck_instrument.trackers.parameter import ParameterPatches
+from traincheck_instrument.trackers.variables import Variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,20 +34,22 @@ class Recorder:
     functions called there are not recorded.
     """
 
-    def __init__(
-        self, shard: Shard, clock: StepClock, attributes: Iterable[str] = ATTRIBUTES
-    ) -> None:
+    def __init__(self, shard: Shard, clock: StepClock, attributes: Iterable[str]) -> None:
         self.clock = clock
         self.thread = ThreadState(itertools.count().__next__)
         self.optimizers = Optimizers(on_named=self._name_object)
         self._journal = Journal(shard, clock, self.thread)
         self.faults = Faults(report=lambda detail: self._journal.gap("fault", detail))
         self._encode = Encoder()
-        variables = Variables(self._encode, self.optimizers, attributes)
+        self.parameters = ParameterPatches(self._note_assignment)
+        convert = self.parameters.convert
+        variables = Variables(self._encode, self.optimizers, convert, attributes)
         self._observer = Observer(variables, self._journal)
         self._next_call = itertools.count().__next__
         self._told_functions: set[str] = set()
         self._was_recording = True
+        self._looking: ThreadStack | None = None  # the thread that looks at variables
+        self._is_blind = False
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -90,7 +93,7 @@ class Recorder:
             self.optimizers.add(args[0])
         src = self._source_of_caller(stack)
         record = self._journal.begin("call_begin")
-        is_observed = self._observer.is_to_look(spec, stack)
+        is_observed = self._observer.is_to_look(spec, stack) and self._may_look()
         call = OpenCall(self._next_call(), spec, owner, src, is_observed)
         record["id"] = call.id
         record["function"] = spec.name
@@ -103,10 +106,34 @@ class Recorder:
             record["ctx"] = contexts
         record["t_ns"] = time.monotonic_ns()
         self._journal.write(record)
-        if call.is_observed:
-            self._observer.look("begin", call)
-        stack.append(call)
+        stack.append(call)  # whatever comes now, it gets its end
+        self._look("begin", call)
         return call
+
+    def _look(self, phase: str, call: OpenCall) -> None:
+        """Look around a call, if that is to be done; a fault costs only the look."""
+        if not call.is_observed or not self.clock.is_recording:
+            return
+        try:
+            self._observer.look(phase, call)
+        except Exception as error:  # noqa: BLE001 - training must not feel our faults
+            self.faults.contain(f"the look at variables around {call.spec.name}", error)
+
+    def _may_look(self) -> bool:
+        """Whether this thread may look at the variables.
+
+        Only one may: another might free what it reads. A thread that works for it while it waits,
+        as those of a backward, leaves the looking to it. If two train side by side, nobody looks
+        any more.
+        """
+        thread = self.thread
+        if self._looking is None:
+            self._looking = ThreadStack(thread.ordinal, thread.stack)
+        if thread.ordinal != self._looking.ordinal and not self._looking.stack:
+            if not self._is_blind:
+                self._journal.gap("fault", "several threads train: variables are not looked at")
+            self._is_blind = True
+        return thread.ordinal == self._looking.ordinal and not self._is_blind
 
     def _source_of_caller(self, stack: list[OpenCall]) -> int | None:
         """Return the line of the call if it stands in user code, else that of the call around."""
@@ -122,10 +149,9 @@ class Recorder:
         thread = self.thread
         thread.is_busy = True
         try:
-            while thread.stack and thread.stack.pop() is not call:
-                continue
-            if call.is_observed and self.clock.is_recording:
-                self._observer.look("end", call)
+            if call in thread.stack:
+                del thread.stack[thread.stack.index(call) :]
+            self._look("end", call)
             record = self._journal.begin(kind)
             record["id"] = call.id
             record["function"] = call.spec.name
@@ -188,19 +214,17 @@ class Recorder:
 
     def track(self, model: Any, name: str) -> None:
         """Track the parameters of a model under the name that the program gave it."""
-        if isinstance(model, torch.nn.Module):
-            with self._at_work(f"the tracking of {name}"):
+        with self._at_work(f"the tracking of {name}"):
+            if isinstance(model, torch.nn.Module):
                 self._observer.track(model, name, is_recording=self.clock.is_recording)
 
-    def note_assignment(self, parameter: torch.nn.Parameter, attribute: str) -> None:
-        """Take note that the program assigned an attribute of a tracked parameter."""
+    def _note_assignment(self, parameter: torch.nn.Parameter) -> None:
         thread = self.thread
         # A change inside a recorded call has the line of that call.
         if thread.stack or thread.is_busy or not self.clock.is_recording:
             return
-        if attribute in ATTRIBUTES:
-            with self._at_work("an assignment"):
-                self._observer.note_assignment(parameter)
+        with self._at_work("an assignment"):
+            self._observer.note_assignment(parameter)
 
     # Steps and stages: reported by the marks.
 
@@ -209,7 +233,9 @@ class Recorder:
         with self._at_work("the begin of a step"):
             self.clock.leave_evaluation()
             if not self.clock.begins_step(accumulating=accumulating):
+                self._enter_stage("training")
                 self.clock.accumulate()
+                self._resume_or_pause()
                 return
             self._end_step()
             self._enter_stage("training")
@@ -247,20 +273,17 @@ class Recorder:
         self.thread.stack.clear()
         self.thread.is_busy = False
         self._told_functions.clear()
+        self._observer.after_fork()
         self._journal.after_fork()
-
-    def finish(self) -> None:
-        """Look at the variables a last time."""
-        with self._at_work("the end of the run"):
-            self._end_step()
 
     def stop(self) -> None:
         """Record nothing any more; wrappers that torch has wrapped in turn stay in place."""
-        self.clock.is_recording = False
+        self.clock.stop()
 
     def _end_step(self) -> None:
-        if self.clock.is_recording:
-            self._observer.end_step()
+        with self._at_work("the end of a step"):
+            if self.clock.is_recording and self._may_look():
+                self._observer.end_step()
 
     def _enter_stage(self, stage: str) -> None:
         if self.clock.enter_stage(stage):

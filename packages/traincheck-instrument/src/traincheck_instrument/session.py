@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincheck_instrument.api.installer import ApiInstaller
+from traincheck_instrument.current import Current
 from traincheck_instrument.identity import Identity
 from traincheck_instrument.position import StepClock
 from traincheck_instrument.recorder import Recorder
 from traincheck_instrument.sink.shard import Shard
-from traincheck_instrument.trackers.parameter import ParameterPatches
 from traincheck_instrument.trackers.variables import ATTRIBUTES
 from traincheck_trace_schema import records
 from traincheck_trace_schema.plan import Plan, VariablePlan
@@ -38,23 +38,25 @@ class Session:
         self._shard = Shard(Path(settings.output_dir), self._header, lambda: self._identity.rank)
         self.recorder = Recorder(self._shard, clock, _attributes(self._plan))
         self._api = ApiInstaller(self.recorder, self._plan)
-        self._parameters = ParameterPatches(self.recorder.note_assignment)
 
     def install(self) -> None:
-        """Put wrappers and trackers in place."""
-        self._api.install()
-        self._parameters.install()
-        self._shard.open()
+        """Put wrappers and trackers in place, all or none."""
+        try:
+            self._api.install()
+            self.recorder.parameters.install()
+            self._shard.open()
+        except BaseException:
+            self.recorder.stop()
+            self.uninstall()
+            raise
 
     def uninstall(self) -> None:
         """Take wrappers and trackers away."""
         self._api.uninstall()
-        self._parameters.uninstall()
+        self.recorder.parameters.uninstall()
 
     def close(self, *, clean: bool) -> None:
         """Write what was recorded; with a footer, if the process comes to a clean end."""
-        if clean:
-            self.recorder.finish()
         self.recorder.stop()
         self.uninstall()
         self._shard.close(self._footer if clean else None)
@@ -103,15 +105,9 @@ class Session:
         multiprocessing_util.Finalize(None, self.close, kwargs={"clean": True}, exitpriority=-100)
 
 
-class _Current:
-    """The session of this process, if one is at work."""
-
-    session: Session | None = None
-
-
 def _after_fork() -> None:
-    if _Current.session is not None:
-        _Current.session.after_fork()
+    if Current.session is not None:
+        Current.session.after_fork()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -122,20 +118,15 @@ def begin(settings: RecordingSettings) -> Session:
     end(clean=True)
     session = Session(settings)
     session.install()
-    _Current.session = session
+    Current.session = session
     return session
 
 
 def end(*, clean: bool) -> None:
     """End the recording of this process, if there is one."""
-    session, _Current.session = _Current.session, None
+    session, Current.session = Current.session, None
     if session is not None:
         session.close(clean=clean)
-
-
-def current() -> Recorder | None:
-    """Return the recorder that is at work in this process."""
-    return None if _Current.session is None else _Current.session.recorder
 
 
 def _plan(settings: RecordingSettings) -> Plan:

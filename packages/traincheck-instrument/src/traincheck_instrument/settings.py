@@ -25,8 +25,6 @@ class RecordingSettings:
     tracker: Literal["subclass"] = "subclass"
     sampling: Sampling = attrs.field(factory=Sampling)
     tensor_format: Literal["hash"] = "hash"
-    modules: tuple[str, ...] = ("torch",)  # whose public API is recorded
-    restart: int = 0
 
     @classmethod
     def read(cls, path: Path) -> RecordingSettings:

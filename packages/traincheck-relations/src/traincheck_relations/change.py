@@ -146,8 +146,8 @@ def what_was_not_changed(
     what = f"{call.function} changed the {child.attr_name} of none of the {whose}"
     if child.pre_value != "anything" or child.post_value != "anything":
         what += f" from {in_words(child.pre_value)} to {in_words(child.post_value)}"
+    if child.pre_value == "none" and len(others) == len(states):
+        return f"{what}: all had one already, which was not cleared before and is added to"
     said = [f"{len(frozen)} have requires_grad False"] if frozen else []
     said += [f"{len(without)} have no gradient"] if without else []
-    if others and len(others) > len(without):
-        said.append(f"{len(others)} had a {child.attr_name} already")
     return f"{what}; {' and '.join(said)}" if said else what

@@ -9,6 +9,7 @@ Each namespace has one resolver and says what it needs recorded:
 | `var.<attribute>` | a variable's state when the occasion begins |
 | `ctx.<context>` | a context that was active: `ctx.grad_mode`, `ctx.autocast.dtype` |
 | `run.stage`, `run.first_step` | where in the run |
+| `run.first_micro_step` | of the batches whose gradients are added up, the first |
 | `rank.<group>` | how many ranks the group has |
 
 Process ids, addresses, times and step numbers are no properties: they don't carry over to
@@ -35,7 +36,12 @@ _DEFAULT_CONTEXT: Mapping[str, Json] = {"grad_mode": True}
 def run_properties(event: Event) -> dict[str, Scalar]:
     """Return the facts about where in the run an event lies, and how many ranks take part."""
     groups = {f"rank.{name}": len(ranks) for name, ranks in event.run.world().items()}
-    return {"run.stage": event.stage, "run.first_step": event.window.step <= 0, **groups}
+    return {
+        "run.stage": event.stage,
+        "run.first_step": event.window.step <= 0,
+        "run.first_micro_step": not event.record.get("micro_step"),
+        **groups,
+    }
 
 
 def call_properties(call: Call) -> dict[str, Scalar]:

@@ -110,7 +110,6 @@ def _differs(
     differing: Sequence[int],
 ) -> str:
     others = ", ".join(map(str, differing))
-    return (
-        f"{name}.{attribute} on rank {others} ({contents[differing[0]]}) "
-        f"differs from rank {first_rank} ({contents[first_rank]})"
-    )
+    alike = [rank for rank in contents if rank not in differing]
+    than = f"ranks {', '.join(map(str, alike))}" if len(alike) > 1 else f"rank {first_rank}"
+    return f"{name}.{attribute} on rank {others} differs from that on {than}"

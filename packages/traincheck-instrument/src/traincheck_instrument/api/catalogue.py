@@ -12,18 +12,31 @@ import attrs
 
 from traincheck_instrument.api.scope import is_worth_recording, is_worth_walking
 
-_BUILTIN = (types.BuiltinFunctionType,)
-_FUNCTION = (types.FunctionType, *_BUILTIN)
-
 Paths: TypeAlias = Mapping[type, tuple[str, ...]]  # of a class: its public paths, shortest first
 
 
 @attrs.frozen(kw_only=True)
 class Place:
-    """An attribute of a module or class that holds a function."""
+    """Where a function is held: by a module or class, or as the default of another's parameter."""
 
-    owner: types.ModuleType | type
+    owner: types.ModuleType | type | types.FunctionType
     attribute: str
+    index: int | None = None  # of the default
+
+    def get(self) -> Any:
+        """Return what is there now."""
+        if self.index is None:
+            return vars(self.owner).get(self.attribute)
+        return getattr(self.owner, self.attribute)[self.index]
+
+    def set(self, value: Any) -> None:
+        """Put a value there."""
+        if self.index is None:
+            setattr(self.owner, self.attribute, value)
+            return
+        defaults = list(getattr(self.owner, self.attribute))
+        defaults[self.index] = value
+        setattr(self.owner, self.attribute, tuple(defaults))
 
 
 @attrs.frozen(kw_only=True)
@@ -64,7 +77,7 @@ def find_api(root: str) -> Api:
     """Find the public functions, methods and classes of an imported package."""
     modules = list(_public_modules(root))
     classes = _public_classes(modules, root)
-    functions = [*_module_functions(modules, root), *_methods(classes)]
+    functions = [*_module_functions(modules, classes, root), *_methods(classes)]
     return Api(
         functions=tuple(sorted(functions, key=lambda function: function.name)), classes=classes
     )
@@ -100,8 +113,9 @@ def _is_class(value: Any) -> TypeGuard[type]:
     return issubclass(type(value), type)
 
 
-def _is_function(value: Any) -> TypeGuard[Callable[..., Any]]:
-    return type(value) in _FUNCTION
+def _is_function(value: Any) -> TypeGuard[types.FunctionType]:
+    # A builtin is known to torch by identity (dispatch, scripting): nothing may stand in its place.
+    return type(value) is types.FunctionType
 
 
 def _offers(modules: list[types.ModuleType]) -> Iterator[tuple[str, Any]]:
@@ -119,16 +133,14 @@ def _public_classes(modules: list[types.ModuleType], root: str) -> Paths:
     return {owner: tuple(paths) for owner, paths in found.items()}
 
 
-def _module_functions(modules: list[types.ModuleType], root: str) -> Iterator[ApiFunction]:
+def _module_functions(
+    modules: list[types.ModuleType], classes: Paths, root: str
+) -> Iterator[ApiFunction]:
     found: dict[int, tuple[Callable[..., Any], list[str]]] = {}
     for path, value in _offers(modules):
-        if (
-            _is_function(value)
-            and is_worth_recording(path)
-            and (type(value) in _BUILTIN or _defined_below(value, root))
-        ):
+        if _is_function(value) and is_worth_recording(path) and _defined_below(value, root):
             found.setdefault(id(value), (value, []))[1].append(path)
-    places = _places_of(set(found), root)
+    places = _places_of(set(found), classes, root)
     for key, (value, paths) in found.items():
         yield ApiFunction(
             name=paths[0],
@@ -141,8 +153,11 @@ def _module_functions(modules: list[types.ModuleType], root: str) -> Iterator[Ap
         )
 
 
-def _places_of(wanted: set[int], root: str) -> dict[int, list[Place]]:
-    """Return the attributes of modules below `root`, private ones too, that hold a wanted one."""
+def _places_of(wanted: set[int], classes: Paths, root: str) -> dict[int, list[Place]]:
+    """Return where the wanted functions are held: by modules, private ones too, and as defaults.
+
+    torch asks if an argument *is* a function of its own, as the activation of a transformer layer.
+    """
     places: dict[int, list[Place]] = {key: [] for key in wanted}
     for module_name, module in list(sys.modules.items()):
         if not isinstance(module, types.ModuleType) or not (
@@ -152,6 +167,13 @@ def _places_of(wanted: set[int], root: str) -> dict[int, list[Place]]:
         for attribute, value in list(vars(module).items()):
             if id(value) in wanted:
                 places[id(value)].append(Place(owner=module, attribute=attribute))
+    for owner in classes:
+        for method in vars(owner).values():
+            if isinstance(method, types.FunctionType):
+                for index, value in enumerate(method.__defaults__ or ()):
+                    if id(value) in wanted:
+                        place = Place(owner=method, attribute="__defaults__", index=index)
+                        places[id(value)].append(place)
     return places
 
 
@@ -194,14 +216,12 @@ def _describe_method(
 
 def _aliases(value: Callable[..., Any], paths: Sequence[str]) -> tuple[str, ...]:
     """Return the other public paths, and the name by place of definition."""
-    if type(value) in _BUILTIN:
-        return tuple(paths[1:])
     defined_as = f"{value.__module__}.{value.__qualname__}"
     return tuple(dict.fromkeys(name for name in (*paths[1:], defined_as) if name != paths[0]))
 
 
 def parameter_names(value: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of the positional parameters; none for a builtin, which tells none."""
+    """Return the names of the positional parameters."""
     function = inspect.unwrap(value)
     if not isinstance(function, types.FunctionType):
         return ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +15,7 @@ from traincheck_instrument.api.spec import FunctionSpec
 from traincheck_instrument.api.wrapper import wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from torch.utils.hooks import RemovableHandle
 
@@ -39,7 +41,7 @@ class ApiInstaller:
 
     def install(self) -> None:
         """Wrap what the plan names, or everything public if it names nothing."""
-        if self._hook is not None:
+        if self._replaced:
             return
         specs = [
             (function, spec)
@@ -52,18 +54,32 @@ class ApiInstaller:
         self.observed = tuple(spec.name for _, spec in specs if spec.observe_as is not None)
         self._hook = register_optimizer_step_post_hook(self._recorder.optimizer_stepped)
         self._follow_optimizers()
+        self._keep_scripting()
 
     def uninstall(self) -> None:
         """Put back the very objects that were replaced, where nobody replaced them since."""
-        if self._hook is None:
-            return
-        self._hook.remove()
-        self._hook = None
-        for place, original, wrapper in reversed(self._replaced):
-            if vars(place.owner).get(place.attribute) is wrapper:
-                setattr(place.owner, place.attribute, original)
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
+        self._put_back()
         self._replaced.clear()
         self._wrapped.clear()
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Have the original functions in place for a while: for what reads their source."""
+        self._put_back()
+        try:
+            yield
+        finally:
+            for place, original, wrapper in self._replaced:
+                if place.get() is original:
+                    place.set(wrapper)
+
+    def _put_back(self) -> None:
+        for place, original, wrapper in reversed(self._replaced):
+            if place.get() is wrapper:
+                place.set(original)
 
     def _wrap(self, function: ApiFunction, spec: FunctionSpec) -> None:
         wrapper = wrap(function.original, spec, self._recorder)
@@ -74,9 +90,9 @@ class ApiInstaller:
 
     def _replace(self, place: Place, wrapper: Callable[..., Any]) -> str | None:
         """Put a wrapper in place; return why it can't be done, if so."""
-        original = vars(place.owner)[place.attribute]
+        original = place.get()
         try:
-            setattr(place.owner, place.attribute, wrapper)
+            place.set(wrapper)
         except (AttributeError, TypeError) as error:
             return str(error)
         self._replaced.append((place, original, wrapper))
@@ -92,8 +108,19 @@ class ApiInstaller:
             see(optimizer)
             original(optimizer)
 
-        place = Place(owner=Optimizer, attribute=original.__name__)
+        place = Place(owner=Optimizer, attribute="_patch_step_function")
         self._replace(place, patch_step_function)
+
+    def _keep_scripting(self) -> None:
+        """Let torch.jit.script see the functions themselves: it compiles their source."""
+        original = torch.jit.script
+
+        @functools.wraps(original)
+        def script(*args: Any, **kwargs: Any) -> Any:
+            with self.suspended():
+                return original(*args, **kwargs)
+
+        self._replace(Place(owner=torch.jit, attribute="script"), script)
 
     def _see_optimizer(self, optimizer: Optimizer) -> None:
         recorder = self._recorder

@@ -26,6 +26,7 @@ _WRITE_AT = 256  # records; about 100 kB, a third of a millisecond to encode
 _WAIT_AT = 16_384  # records; about 20 MB as dictionaries
 _FLUSH_SECONDS = 0.4
 _PAUSE_SECONDS = 0.001
+_NOWHERE = {"thread": 0, "seq": 0, "step": -1}
 
 
 class Shard:
@@ -44,8 +45,10 @@ class Shard:
         self._wake = threading.Event()
         self._start_lock = threading.Lock()
         self._writer: threading.Thread | None = None
-        self._is_closing = False
-        self._has_failed = False
+        self._is_closing = False  # nothing is taken any more
+        self._is_closed = False
+        self._lost = 0  # records that could not be written, and are not told yet
+        self._has_told = False
 
     @property
     def path(self) -> Path:
@@ -62,6 +65,8 @@ class Shard:
 
     def append(self, record: Record) -> None:
         """Take a record, which must not change any more."""
+        if self._is_closing:
+            return
         self._waiting.append(record)
         if self._writer is None:
             self.open()
@@ -77,12 +82,12 @@ class Shard:
 
     def close(self, footer: Callable[[Mapping[str, int]], Record] | None) -> None:
         """Write what was taken, then, at a clean end, the `footer` of the counts of records."""
-        if self._writer is None or self._is_closing:
+        if self._writer is None or self._is_closed:
             return
-        self._is_closing = True
+        self._is_closing = self._is_closed = True
         self._wake.set()
         self._writer.join()
-        if footer is not None and not self._has_failed:
+        if footer is not None and not self._lost:
             self._write([footer(self.counts)])
 
     def after_fork(self) -> None:
@@ -97,11 +102,14 @@ class Shard:
             time.sleep(_PAUSE_SECONDS)
 
     def _run(self) -> None:
-        while not self._is_closing:
-            self._wake.wait(_FLUSH_SECONDS)
-            self._wake.clear()
+        try:
+            while not self._is_closing:
+                self._wake.wait(_FLUSH_SECONDS)
+                self._wake.clear()
+                self._write_waiting()
             self._write_waiting()
-        self._write_waiting()
+        except Exception as error:  # noqa: BLE001 - a fault of ours ends the trace, not the training
+            self._give_up(f"a fault of the writer: {type(error).__name__}: {error}")
 
     def _write_waiting(self) -> None:
         while self._waiting:
@@ -110,24 +118,49 @@ class Shard:
 
     def _write(self, records: list[Record]) -> None:
         """Append whole lines. A disk that refuses never stops training: it is told once."""
+        if self._lost:
+            records = [_gap("disk", self._lost, records[0]), *records]
         lines = "".join(map(_line, records)).encode()
         try:
             with self.path.open("ab") as file:
-                file.write(lines)
+                size = file.tell()
+                try:
+                    file.write(lines)
+                    file.flush()
+                except OSError:
+                    file.close()
+                    os.truncate(self.path, size)  # the next line begins at the begin of a line
+                    raise
         except OSError as error:
-            if not self._has_failed:
-                self._has_failed = True
-                sys.stderr.write(f"traincheck: {self.path} can't be written: {error.strerror}\n")
+            self._lost += len(records)
+            self._tell(error.strerror or str(error))
             return
+        self._lost = 0
         self.counts.update(str(record["kind"]) for record in records)
+
+    def _give_up(self, reason: str) -> None:
+        self._lost += len(self._waiting)
+        self._is_closing = True
+        self._waiting.clear()
+        self._tell(reason)
+
+    def _tell(self, reason: str) -> None:
+        if not self._has_told and sys.stderr is not None:
+            self._has_told = True
+            sys.stderr.write(
+                f"traincheck: {self.path} can't be written, records are lost: {reason}\n"
+            )
+
+
+def _gap(reason: str, count: int, near: Record) -> Record:
+    """Make the record that says that others are missing, beside one that is there."""
+    place = {key: near.get(key, default) for key, default in _NOWHERE.items()}
+    return {"kind": "gap", **place, "reason": reason, "count": count}
 
 
 def _line(record: Record) -> str:
     try:
         return f"{dumps(record)}\n"
     except (TypeError, ValueError, OverflowError) as error:
-        gap = {key: record[key] for key in ("thread", "seq", "step")}
         detail = f"{record['kind']} could not be written: {error}"
-        return (
-            f"{dumps({'kind': 'gap', **gap, 'reason': 'encoding', 'count': 1, 'detail': detail})}\n"
-        )
+        return f"{dumps({**_gap('encoding', 1, record), 'detail': detail})}\n"

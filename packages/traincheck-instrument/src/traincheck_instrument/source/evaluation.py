@@ -32,6 +32,8 @@ _PARTS = word_set(
     "parameters named_parameters modules named_modules children named_children buffers "
     "named_buffers state_dict param_groups"
 )
+# Where a function hands control to its caller, whose stage is another.
+_SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
 _NEVER_EVALUATE = frozenset({"__init__", "forward", "step"})
 
 
@@ -44,9 +46,19 @@ def evaluation_loops(
     for loop in script.loops():  # outer loops come before inner ones
         trains = loop in training or not training.isdisjoint(reach.inside(loop))
         is_inside = any(outer in found for outer in _loops_around(script, loop))
-        if not trains and not is_inside and _is_evaluating(script, loop) and asking.in_loop(loop):
+        if trains or is_inside or _is_suspended(loop):
+            continue
+        if _is_evaluating(script, loop) and asking.in_loop(loop):
             found.add(loop)
     return frozenset(found)
+
+
+def _is_suspended(loop: Loop) -> bool:
+    """Whether other code runs between the passes of a loop: it yields or awaits."""
+    return any(
+        isinstance(node, _SUSPENDING) or (isinstance(node, ast.comprehension) and node.is_async)
+        for node in (loop, *own_nodes(loop))
+    )
 
 
 class _Asking:

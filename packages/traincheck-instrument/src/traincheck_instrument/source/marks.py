@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from traincheck_instrument.source.script import Script
-    from traincheck_instrument.source.tracking import Tracked
+    from traincheck_instrument.source.tracking import Binder, Tracked
 
 MODULE = "traincheck_instrument"
 _ALIAS = "__traincheck__"  # ends in underscores: not mangled inside classes
@@ -46,12 +46,24 @@ def stage_mark(near: ast.stmt, stage: str) -> ast.stmt:
 
 def track_mark(tracked: Tracked) -> ast.stmt:
     """Make the statement that tracks what was just assigned."""
-    mark = _at(tracked.statement, f"{_ALIAS}.track(None, name={tracked.name!r})")
     target = copy.deepcopy(tracked.target)
     target.ctx = ast.Load()
-    call = next(node for node in ast.walk(mark) if isinstance(node, ast.Call))
-    call.args = [target]
-    return mark
+    return ast.copy_location(ast.Expr(_track_call(target, tracked.name)), tracked.statement)
+
+
+def track_value(binder: Binder, name: str) -> None:
+    """Track what is bound, without reading it back: that might call, or raise."""
+    assert binder.value is not None  # noqa: S101  for the type checker; nothing else is bound
+    binder.value = _track_call(binder.value, name)
+
+
+def _track_call(value: ast.expr, name: str) -> ast.Call:
+    call = ast.parse(f"{_ALIAS}.track(None, name={name!r})", mode="eval").body
+    assert isinstance(call, ast.Call)  # noqa: S101  for the type checker; it is spelled above
+    for node in ast.walk(call):
+        ast.copy_location(node, value)
+    call.args = [value]
+    return call
 
 
 def evaluation_block(loop: ast.stmt) -> ast.stmt:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -10,12 +12,12 @@ import attrs
 
 from traincheck_instrument.source import marks
 from traincheck_instrument.source.evaluation import evaluation_loops, mode_set_by
-from traincheck_instrument.source.script import LOOP, Loop, Script, is_method, parse
+from traincheck_instrument.source.recursion import deep_recursion
+from traincheck_instrument.source.script import LOOP, Loop, Script, decoded, is_method, parse
 from traincheck_instrument.source.tracking import (
     BoundNames,
     Tracked,
     bound_names,
-    by_statement,
     tracked_assignments,
 )
 from traincheck_instrument.source.training import Reach, training_loops
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 _HEADER = """\
 # What TrainCheck ran in place of {filename}: the same program, with its marks put in.
 # For people to read; the program ran under its own name, with its own line numbers.
+
+"""
+_UNSHOWN = """\
+# {filename}, as it stands: it cannot be shown with its marks, its expressions are nested too deep.
 
 """
 
@@ -57,23 +63,38 @@ class Findings:
     tracked: tuple[FoundName, ...]
     by_hand: frozenset[str]  # our functions that the script calls itself
     bound: BoundNames
+    is_too_deep: bool = False  # nothing was found, as expressions are nested too deep to be read
+
+
+_NOTHING_FOUND = Findings(
+    loops=(), tracked=(), by_hand=frozenset(), bound=BoundNames((), ()), is_too_deep=True
+)
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class Rewritten:
     """A script with its marks."""
 
-    tree: ast.Module
+    tree: ast.Module | None  # None where it cannot be read
+    source: str | bytes
     filename: str
     findings: Findings
 
     def code(self) -> CodeType:
         """Compile it under the user's file name."""
-        return compile(self.tree, self.filename, "exec", dont_inherit=True)
+        with deep_recursion():
+            return compile(self.tree or self.source, self.filename, "exec", dont_inherit=True)
 
     def text(self) -> str:
         """Return it as source, without the user's comments."""
-        return _HEADER.format(filename=self.filename) + ast.unparse(self.tree) + "\n"
+        try:
+            with deep_recursion():
+                shown = ast.unparse(self.tree) if self.tree else None
+        except RecursionError:
+            shown = None
+        if shown is None:
+            return _UNSHOWN.format(filename=self.filename) + decoded(self.source)
+        return _HEADER.format(filename=self.filename) + shown + "\n"
 
 
 def rewrite(source: str | bytes, filename: str, models: Sequence[str]) -> Rewritten:
@@ -87,7 +108,17 @@ def rewrite(source: str | bytes, filename: str, models: Sequence[str]) -> Rewrit
     Raises:
         ConfigError: it is no Python.
     """
-    script = parse(source, filename)
+    tree, findings = None, _NOTHING_FOUND
+    with contextlib.suppress(RecursionError):
+        script = parse(source, filename)
+        with deep_recursion():
+            findings = _mark(script, models)
+        tree = script.tree
+    return Rewritten(tree=tree, source=source, filename=filename, findings=findings)
+
+
+def _mark(script: Script, models: Sequence[str]) -> Findings:
+    """Put the marks into the tree of a script."""
     meanings = Meanings(script)
     reach = Reach(meanings)
     by_hand = marks.marks_by_hand(script)
@@ -101,9 +132,9 @@ def rewrite(source: str | bytes, filename: str, models: Sequence[str]) -> Rewrit
         stages=[] if "annotate_stage" in by_hand else list(_training_modes(script, meanings)),
         marks_stages="annotate_stage" not in by_hand,
     )
-    findings = plan.findings(filename, by_hand, bound)
+    findings = plan.findings(script.filename, by_hand, bound)
     plan.apply(script.tree)
-    return Rewritten(tree=script.tree, filename=filename, findings=findings)
+    return findings
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -136,15 +167,28 @@ class _Plan:
 
     def apply(self, tree: ast.Module) -> None:
         """Change the tree."""
-        tracked = by_statement(self.tracked)
+        after = self._track()
         for node in list(ast.walk(tree)):
             if isinstance(node, LOOP):
                 self._mark_loop(node)
         for node in list(ast.walk(tree)):
             for name, block in ast.iter_fields(node):
                 if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
-                    setattr(node, name, list(self._with_marks(block, tracked)))
+                    setattr(node, name, list(self._with_marks(block, after)))
         _insert_import(tree)
+
+    def _track(self) -> Mapping[ast.stmt, Sequence[ast.stmt]]:
+        """Track where values are bound; return what is to stand after which other statements."""
+        after: defaultdict[ast.stmt, list[ast.stmt]] = defaultdict(list)
+        for binder, name in dict.fromkeys((one.binder, one.name) for one in self.tracked):
+            if binder is not None:
+                marks.track_value(binder, name)
+        for one in reversed(self.tracked):
+            if one.binder is None:
+                mark = marks.track_mark(one)
+                is_around = isinstance(one.statement, (ast.With, ast.AsyncWith, *LOOP))
+                (one.statement.body if is_around else after[one.statement]).insert(0, mark)
+        return after
 
     def _mark_loop(self, loop: Loop) -> None:
         first = loop.body[0]
@@ -154,18 +198,14 @@ class _Plan:
             loop.body.insert(0, marks.eval_step_mark(first))
 
     def _with_marks(
-        self, block: Sequence[ast.stmt], tracked: Mapping[ast.stmt, Sequence[Tracked]]
+        self, block: Sequence[ast.stmt], after: Mapping[ast.stmt, Sequence[ast.stmt]]
     ) -> Iterator[ast.stmt]:
         for statement in block:
-            new = [marks.track_mark(one) for one in tracked.get(statement, ())]
-            if isinstance(statement, ast.With | ast.AsyncWith):
-                statement.body[:0] = new
-                new = []
             if statement in self.evaluation and self.marks_stages:
                 yield marks.evaluation_block(statement)
             else:
                 yield statement
-            yield from new
+            yield from after.get(statement, ())
             if statement in self.stages:
                 yield marks.stage_mark(statement, "training")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import decode_source
 from typing import TypeAlias
 
 import attrs
@@ -123,6 +124,11 @@ def parse(source: str | bytes, filename: str) -> Script:
         classes=dict(classes),
         imports=imports,
     )
+
+
+def decoded(source: str | bytes) -> str:
+    """Return the text of a script; bytes are decoded as its encoding line says."""
+    return source if isinstance(source, str) else decode_source(source)
 
 
 def is_method(script: Script, function: Function) -> bool:

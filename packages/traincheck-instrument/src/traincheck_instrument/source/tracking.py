@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import attrs
 
@@ -11,20 +11,28 @@ from traincheck_instrument.source.script import Script, own_nodes
 from traincheck_instrument.source.values import Instance, Meanings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator
 
 Target: TypeAlias = ast.Name | ast.Attribute
+Binder: TypeAlias = ast.Assign | ast.AnnAssign | ast.NamedExpr
 _MODULE_METHODS = frozenset({"parameters", "named_parameters", "train", "eval"})
 _MAKING_MODULES = ("torch.nn.", "torchvision.models.", "timm.")
 _SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)
 
 
-@attrs.frozen
-class Tracked:
-    """An assignment to a tracked name: after which statement, to what, under which name."""
+@attrs.frozen(eq=False)
+class Assignment:
+    """A name or an attribute that a statement assigns to."""
 
     statement: ast.stmt
     target: Target
+    binder: Binder | None  # whose value it gets; None if it gets a part or an item of one
+
+
+@attrs.frozen(eq=False)
+class Tracked(Assignment):
+    """An assignment whose value is tracked, under a name."""
+
     name: str
 
 
@@ -41,14 +49,14 @@ class BoundNames:
 
 def tracked_assignments(script: Script, names: Collection[str]) -> Iterator[Tracked]:
     """Yield the assignments to these names; a plain name stands for attributes of that name too."""
-    found = [one for one in _assignments(script.tree) if _name_of(one[1], names)]
-    is_plain = {target.id for _, target in found if isinstance(target, ast.Name)}
-    for statement, target in found:
-        name = _name_of(target, names)
+    found = [one for one in _assignments(script.tree) if _name_of(one.target, names)]
+    is_plain = {one.target.id for one in found if isinstance(one.target, ast.Name)}
+    for one in found:
+        target, name = one.target, _name_of(one.target, names)
         # What a model calls `self.model` is a part of the one that the script calls `model`.
         is_part = isinstance(target, ast.Attribute) and name in is_plain
         if name and not (is_part and _stands_in_module(script, target)):
-            yield Tracked(statement, target, name)
+            yield Tracked(one.statement, target, one.binder, name)
 
 
 def bound_names(script: Script, meanings: Meanings) -> BoundNames:
@@ -56,7 +64,8 @@ def bound_names(script: Script, meanings: Meanings) -> BoundNames:
     modules: dict[str, None] = {}
     others: dict[str, None] = {}
     used = _used_as_module(script.tree)
-    for statement, target in _assignments(script.tree):
+    for one in _assignments(script.tree):
+        statement, target = one.statement, one.target
         spelled = ast.unparse(target)
         is_part = isinstance(target, ast.Attribute) and _stands_in_module(script, target)
         is_whole = not is_part and not _is_literal(statement)
@@ -65,30 +74,51 @@ def bound_names(script: Script, meanings: Meanings) -> BoundNames:
     return BoundNames(tuple(modules), tuple(name for name in others if name not in modules))
 
 
-def _assignments(tree: ast.Module) -> Iterator[tuple[ast.stmt, Target]]:
-    """Yield each statement that assigns, with each name and attribute that it assigns to."""
+def _assignments(tree: ast.Module) -> Iterator[Assignment]:
+    """Yield all that the statements assign to."""
     for node in ast.walk(tree):
-        targets: list[ast.expr] = []
-        if isinstance(node, ast.Assign):
-            targets += node.targets
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            targets.append(node.target)
-        elif isinstance(node, ast.With | ast.AsyncWith):
-            targets += [item.optional_vars for item in node.items if item.optional_vars]
-        if isinstance(node, _SIMPLE):
-            targets += [one.target for one in own_nodes(node) if isinstance(one, ast.NamedExpr)]
-        if isinstance(node, ast.stmt):
-            for target in targets:
+        if not isinstance(node, ast.stmt):
+            continue
+        for target, binder in _bindings(node):
+            if binder is not None and isinstance(target, Target):
+                yield Assignment(node, target, binder)
+            else:
                 for one in _leaves(target):
-                    yield node, one
+                    yield Assignment(node, one, None)
+
+
+def _bindings(statement: ast.stmt) -> Iterator[tuple[ast.expr, Binder | None]]:
+    """Yield the targets of a statement, each with what binds a whole value to it."""
+    match statement:
+        case ast.Assign(targets=targets):
+            yield from ((target, statement) for target in targets)
+        case ast.AnnAssign(target=target, value=ast.expr()):
+            yield target, statement
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            yield from ((item.optional_vars, None) for item in items if item.optional_vars)
+        case ast.For(target=target) | ast.AsyncFor(target=target):
+            yield target, None
+    if isinstance(statement, _SIMPLE):
+        for node in own_nodes(statement):
+            if isinstance(node, ast.NamedExpr):
+                yield node.target, node
 
 
 def _leaves(target: ast.expr) -> Iterator[Target]:
-    if isinstance(target, ast.Name | ast.Attribute):
+    """Yield the names in a target, and the attributes that can be read back without a call."""
+    if isinstance(target, ast.Name) or _is_chain(target):
         yield target
     elif isinstance(target, ast.Tuple | ast.List):
         for one in target.elts:
             yield from _leaves(one)
+
+
+def _is_chain(target: ast.expr) -> TypeGuard[ast.Attribute]:
+    """Whether a target is names with dots between them: `self.net.model`."""
+    root = target
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return isinstance(target, ast.Attribute) and isinstance(root, ast.Name)
 
 
 def _name_of(target: Target, names: Collection[str]) -> str | None:
@@ -131,11 +161,3 @@ def _used_as_module(tree: ast.Module) -> frozenset[str]:
         and node.attr in _MODULE_METHODS
         and isinstance(node.value, ast.Name | ast.Attribute)
     )
-
-
-def by_statement(tracked: Sequence[Tracked]) -> Mapping[ast.stmt, Sequence[Tracked]]:
-    """Return the tracked assignments of each statement, in order."""
-    grouped: dict[ast.stmt, list[Tracked]] = {}
-    for one in tracked:
-        grouped.setdefault(one.statement, []).append(one)
-    return grouped

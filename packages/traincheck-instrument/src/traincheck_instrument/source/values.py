@@ -54,11 +54,14 @@ class Meanings:
         self._script = script
         self._names: defaultdict[str, set[Value]] = defaultdict(set)  # ".x" for attributes
         self._returns: defaultdict[Function, set[Value]] = defaultdict(set)
+        # Of each call, since a chain `a.f().g()...` asks for each link more than once.
+        self._made: dict[ast.Call, Values] = {}
         nodes = list(ast.walk(script.tree))
         for _ in range(_ROUNDS):
             before = self._size()
             for node in nodes:
                 self._learn(node)
+            self._made.clear()
             if self._size() == before:
                 break
 
@@ -69,7 +72,9 @@ class Meanings:
             case ast.Name() | ast.Attribute():
                 return self._of_name(node)
             case ast.Call():
-                return self._of_call(node)
+                if node not in self._made:
+                    self._made[node] = self._of_call(node)
+                return self._made[node]
             case ast.IfExp(body=one, orelse=other):
                 parts = (one, other)
             case (

@@ -5,13 +5,16 @@ The object stays the same, so ties, hooks and the optimizers that hold it stay t
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.optim.optimizer import _foreach_supported_types
 
-Assigned = Callable[[torch.nn.Parameter, str], None]
+Assigned = Callable[[torch.nn.Parameter], None]
+
+_TOLD = frozenset(("data", "grad", "requires_grad"))
 
 
 class TrackedParameter(torch.nn.Parameter):
@@ -22,26 +25,37 @@ class TrackedParameter(torch.nn.Parameter):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if (tell := TrackedParameter.on_assignment) is not None:
-            tell(self, name)
+        if name in _TOLD and (tell := TrackedParameter.on_assignment) is not None:
+            tell(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> torch.nn.Parameter:
+        """Copy as `torch.nn.Parameter` does; the copy is tracked when it gets a name."""
+        if id(self) not in memo:
+            data = self.data.clone(memory_format=torch.preserve_format)
+            memo[id(self)] = torch.nn.Parameter(data, self.requires_grad)
+        copied: torch.nn.Parameter = memo[id(self)]
+        return copied
 
 
+# torch.save and the compiler look classes up by name, and find the class that this stands for.
 TrackedParameter.__module__ = torch.nn.Parameter.__module__
+TrackedParameter.__name__ = torch.nn.Parameter.__name__
 TrackedParameter.__qualname__ = torch.nn.Parameter.__qualname__
 
 
-def convert(parameter: torch.nn.Parameter) -> None:
-    """Make a plain parameter a tracked one, in place."""
-    if type(parameter) is torch.nn.Parameter:
-        parameter.__class__ = TrackedParameter
-
-
 class ParameterPatches:
-    """What torch must know so that a tracked parameter is treated like any other."""
+    """Makes parameters tracked ones, and lets torch treat them like any other."""
 
     def __init__(self, on_assignment: Assigned) -> None:
         self._on_assignment = on_assignment
         self._original_new: Any = None
+        self._converted: dict[int, weakref.ref[torch.nn.Parameter]] = {}
+
+    def convert(self, parameter: torch.nn.Parameter) -> None:
+        """Make a plain parameter a tracked one, in place."""
+        if type(parameter) is torch.nn.Parameter:
+            parameter.__class__ = TrackedParameter
+            self._converted[id(parameter)] = weakref.ref(parameter)
 
     def install(self) -> None:
         """Let torch take tracked parameters for parameters; may be called twice."""
@@ -69,3 +83,8 @@ class ParameterPatches:
         self._original_new = None
         _foreach_supported_types.remove(TrackedParameter)
         TrackedParameter.on_assignment = None
+        for reference in self._converted.values():
+            parameter = reference()
+            if parameter is not None and type(parameter) is TrackedParameter:
+                parameter.__class__ = torch.nn.Parameter  # type: ignore[assignment]
+        self._converted.clear()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 import torch
+from torch.nn.parameter import is_lazy
 
 from traincheck_instrument.trackers.digest import (
     digest_text,
@@ -16,7 +17,6 @@ from traincheck_instrument.trackers.digest import (
     is_readable,
     largest,
 )
-from traincheck_instrument.trackers.parameter import convert
 
 if TYPE_CHECKING:
     from traincheck_instrument.encode import Encoder
@@ -56,8 +56,13 @@ class Variables:
     """Follows the parameters of the models that the program has named."""
 
     def __init__(
-        self, encoder: Encoder, optimizers: Optimizers, attributes: Iterable[str] = ATTRIBUTES
+        self,
+        encoder: Encoder,
+        optimizers: Optimizers,
+        convert: Callable[[torch.nn.Parameter], None],
+        attributes: Iterable[str],
     ) -> None:
+        self._convert = convert
         self.attributes = tuple(name for name in ATTRIBUTES if name in set(attributes))
         self._encoder = encoder
         self._optimizers = optimizers
@@ -65,15 +70,12 @@ class Variables:
         self._by_object: dict[int, Variable] = {}
         self._storages: dict[int, int] = {}
         self._count = 0
+        self._is_forgotten = False
 
     @property
     def is_empty(self) -> bool:
         """Whether no model is tracked."""
         return not self._roots
-
-    def model_names(self) -> list[str]:
-        """Return the names under which models are tracked."""
-        return sorted(self._roots)
 
     def add_model(self, model: torch.nn.Module, name: str) -> None:
         """Track the parameters of a model under a name, in place of what had the name before."""
@@ -87,17 +89,24 @@ class Variables:
             if (model := reference()) is None:
                 continue
             for path, parameter in model.named_parameters(prefix=root, remove_duplicate=False):
-                names.setdefault(id(parameter), []).append(path)
-                objects[id(parameter)] = parameter
+                if not is_lazy(parameter):
+                    names.setdefault(id(parameter), []).append(path)
+                    objects[id(parameter)] = parameter
+        # An id may have come to stand for another object.
+        gone = [
+            self._by_object.pop(key)
+            for key, known in list(self._by_object.items())
+            if known.reference() is not objects.get(key)
+        ]
+        live = {variable.storage for variable in self._by_object.values()}
+        self._storages = {key: of for key, of in self._storages.items() if of in live}
         for key, parameter in objects.items():
-            known = self._by_object.get(key)
-            if known is None or known.reference() is not parameter:
+            if key not in self._by_object:
                 self._by_object[key] = self._new(parameter)
             self._by_object[key].names = tuple(names[key])
-        gone = [key for key in self._by_object if key not in objects]
         return [
             Change(event="gone", variable=variable, attributes={})
-            for variable in map(self._by_object.pop, gone)
+            for variable in gone
             if variable.is_told
         ]
 
@@ -109,17 +118,16 @@ class Variables:
         """
         held = self._optimizers.holders()
         wanted = [name for name in self.attributes if name in set(attributes)]
-        return list(self._changes(held, wanted, as_baseline=as_baseline))
+        as_baseline = as_baseline or self._is_forgotten
+        self._is_forgotten = True  # unless all of it succeeds, what was seen is not what was told
+        changes = list(self._changes(held, wanted, as_baseline=as_baseline))
+        self._is_forgotten = False
+        return changes
 
-    def name_of(self, parameter: torch.nn.Parameter) -> str | None:
-        """Return the first name of a tracked parameter."""
-        variable = self._by_object.get(id(parameter))
-        return None if variable is None else variable.names[0]
-
-    def forget_states(self) -> None:
-        """Take what comes next as seen for the first time."""
-        for variable in self._by_object.values():
-            variable.seen.clear()
+    def clear(self) -> None:
+        """Track nothing any more."""
+        self._roots.clear()
+        self._by_object.clear()
 
     def _changes(
         self, held: Mapping[int, list[tuple[str, int]]], wanted: list[str], *, as_baseline: bool
@@ -176,10 +184,10 @@ class Variables:
         return [{"tensor": described}]
 
     def _new(self, parameter: torch.nn.Parameter) -> Variable:
-        convert(parameter)
+        self._convert(parameter)
         number = self._count
         self._count += 1
-        storage = self._storages.setdefault(_storage_key(parameter), len(self._storages))
+        storage = self._storages.setdefault(_storage_key(parameter), number)
         return Variable(id=number, storage=storage, reference=weakref.ref(parameter), names=())
 
 
