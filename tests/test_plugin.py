@@ -10,26 +10,24 @@ import pytest
 from traincheck_trace_schema.codec import loads
 
 HERE = Path(__file__).parent
+POOL = "torch.nn.functional.max_pool1d"
 GOOD = """
 import torch
+from torch.nn import functional
 model = torch.nn.Linear(4, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for step in range(8):
     optimizer.zero_grad()
-    torch.max(model(torch.randn(2, 4))).backward()
+    pooled = functional.max_pool1d(model(torch.randn(2, 4)), 2)
+    pooled.sum().backward()
     optimizer.step()
 """
-# From step 5 on the largest value comes with its index.
+# From step 5 on the largest values come with their indices, as a pair.
 BAD = GOOD.replace(
-    "torch.max(model(torch.randn(2, 4)))",
-    "largest(model(torch.randn(2, 4)).flatten(), step)",
-).replace(
-    "optimizer = ",
-    """
-def largest(values, step):
-    return torch.max(values, 0).values if step >= 5 else torch.max(values)
-
-optimizer = """,
+    "    pooled.sum()",
+    "    if step >= 5:\n"
+    "        functional.max_pool1d(model(torch.randn(2, 4)), 2, return_indices=True)\n"
+    "    pooled.sum()",
 )
 
 
@@ -58,14 +56,14 @@ def test_a_plugin_is_learnt_recorded_and_checked(bench, installed_plugin):
     learnt = [loads(line) for line in (bench.folder / "invariants.json").read_text().splitlines()]
     assert any(
         one["relation"] == "TensorResultRelation"
-        and one["params"] == [{"param_type": "APIParam", "api_full_name": "torch.max"}]
+        and one["params"] == [{"param_type": "APIParam", "api_full_name": POOL}]
         for one in learnt
     )
     plan = loads((bench.folder / "t_bad" / "plan.json").read_text())
-    assert any(one["name"] == "torch.max" and one.get("result") for one in plan["functions"])
+    assert any(one["name"] == POOL and one.get("result") for one in plan["functions"])
     (broken,) = [one for one in summary["violations"] if one["relation"] == "TensorResultRelation"]
     assert broken["first"]["step"] == 5
-    assert broken["first"]["function"] == "torch.max"
+    assert broken["first"]["function"] == POOL
 
 
 @pytest.mark.torch

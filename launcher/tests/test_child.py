@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -148,6 +149,46 @@ def test_a_reader_that_goes_away_does_not_stop_the_program(tmp_path):
     launcher.communicate(timeout=30)
     assert launcher.returncode == 0
     assert log.read_text().endswith("19999\n")
+
+
+def test_an_ignored_signal_stays_ignored(tmp_path):
+    """Under nohup the program ignores SIGHUP, as it would without the launcher."""
+    code = "import signal, sys; sys.exit(7 * (signal.getsignal(signal.SIGHUP) is signal.SIG_IGN))"
+    command = [sys.executable, "-c", RUNNER, str(tmp_path / "log"), sys.executable, "-c", code]
+
+    result = subprocess.run(
+        ["/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "-", *command], check=False
+    )
+
+    assert result.returncode == 7
+
+
+def test_a_signal_that_comes_while_the_program_is_started_reaches_it(tmp_path, monkeypatch):
+    """It is kept until there is a group to send it to."""
+    started = subprocess.Popen
+
+    def interrupted(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return started(*arguments, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+
+    assert run_child(["sleep", "20"], env=os.environ, log=tmp_path / "log") == 143
+
+
+def test_a_reader_that_lags_behind_a_non_blocking_stream_gets_all(tmp_path):
+    """A full pipe that does not block is waited for; nothing is lost."""
+    size = 2_000_000
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    code = f"print('x' * {size}, end='')"
+    command = [sys.executable, "-c", RUNNER, str(tmp_path / "log"), sys.executable, "-c", code]
+
+    with subprocess.Popen(command, stdout=writing), os.fdopen(reading, "rb") as reader:
+        os.close(writing)
+        received = reader.read()
+
+    assert len(received) == size
 
 
 ON_TERMINAL = """\

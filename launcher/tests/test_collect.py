@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -121,3 +122,33 @@ def test_explain_says_how_to_mark_a_loop_that_is_not_found(place):
 
     assert "no training loop found; mark the loop by hand" in result.stdout
     assert "candidates: net" in result.stdout
+
+
+def test_warnings_of_the_compiler_are_shown_once(place):
+    """Reading the script before it runs adds no second warning of the same."""
+    place.write("train.py", "path = '\\d'\nprint(path is 'x')\n")
+
+    plain = place.run("python", "-Wdefault", "train.py")
+    recorded = place.collect("-p", "train.py", PYTHONWARNINGS="default")
+
+    assert plain.stderr.count("Warning") == 2
+    assert recorded.stderr.startswith(plain.stderr)
+
+
+def test_a_script_that_is_too_deep_to_be_read_is_warned_of_and_run(place):
+    """One line says so and what to do; the program itself decides what comes of it."""
+    place.write("train.py", "x = " + "-" * 20000 + "1\n")
+
+    plain = place.run("python", "train.py")
+    recorded = place.collect("-p", "train.py", "--models-to-track", "model")
+
+    assert recorded.returncode == plain.returncode
+    assert recorded.stderr.startswith("warning: train.py: an expression is nested too deep")
+
+
+def test_a_variable_that_is_no_text_is_dumped(training):
+    """Bytes of the environment that are no UTF-8 stop nothing."""
+    result = training.collect("-p", "train.py", "--", "1", ODD=os.fsdecode(b"caf\xe9"))
+
+    assert result.returncode == 0
+    assert "ODD=caf" in (training.out / "env_dump.txt").read_text()

@@ -89,3 +89,15 @@ def test_a_file_without_invariants_is_refused(script):
     invariants.write_text("")
 
     assert "no invariant in" in error("-p", str(script), "-i", str(invariants))
+
+
+def test_a_missing_bash_is_told_before_anything_runs(script, monkeypatch):
+    """A shell script needs one; without, nothing is written."""
+    shell_script = script.with_name("run.sh")
+    shell_script.write_text("python train.py\n")
+    monkeypatch.setenv("PATH", "")
+
+    message = error("-p", str(script), "-s", str(shell_script))
+
+    assert message == "error: --shscript: bash, which runs it, is not on PATH; install it"
+    assert not list(script.parent.glob("traincheck_run_*"))

@@ -30,7 +30,8 @@ def run_child(argv: Sequence[str], *, env: Mapping[str, str], log: Path) -> int:
     """Run a program, copy its output into `log` too, and return its exit code.
 
     Signals to this process are passed on to the program's whole group, once; what is left of the
-    group then is ended. A program that a signal ended gives 128 + its number, as in a shell.
+    group then is ended. Those that this process ignores (`nohup`) stay ignored. A program that a
+    signal ended gives 128 + its number, as in a shell.
     """
     with log.open("wb", buffering=0) as copy, _Signals() as signals:
         process = subprocess.Popen(
@@ -40,7 +41,7 @@ def run_child(argv: Sequence[str], *, env: Mapping[str, str], log: Path) -> int:
             stderr=subprocess.PIPE,
             preexec_fn=os.setpgrp,  # noqa: PLW1509  no thread runs yet; process_group needs 3.11
         )
-        signals.group = process.pid
+        signals.pass_to(process.pid)
         tees = [
             Tee(pipe, stream.fileno(), copy.fileno())
             for pipe, stream in ((process.stdout, sys.__stdout__), (process.stderr, sys.__stderr__))
@@ -59,13 +60,17 @@ class _Signals:
     """Passes signals on to the group of the child."""
 
     def __init__(self) -> None:
-        self.group: int | None = None
         self.passed_on = False
+        self._group: int | None = None
+        self._waiting: list[int] = []  # came before the group was known
         self._last: dict[int, float] = {}
-        self._before = {number: signal.getsignal(number) for number in _PASSED_ON}
+        before = {number: signal.getsignal(number) for number in _PASSED_ON}
+        self._before = {
+            number: handler for number, handler in before.items() if handler != signal.SIG_IGN
+        }
 
     def __enter__(self) -> Self:
-        for number in _PASSED_ON:
+        for number in self._before:
             signal.signal(number, self._pass_on)
         return self
 
@@ -73,13 +78,22 @@ class _Signals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    def pass_to(self, group: int) -> None:
+        """Say which group the signals are for; those that came before are sent now."""
+        self._group = group
+        for number in self._waiting:
+            _send(group, number)
+
     def _pass_on(self, number: int, _: FrameType | None) -> None:
         now = time.monotonic()
-        if self.group is None or now - self._last.get(number, -1.0) < _ONCE_SECONDS:
+        if now - self._last.get(number, -1.0) < _ONCE_SECONDS:
             return
         self._last[number] = now
         self.passed_on = True
-        _send(self.group, number)
+        if self._group is None:
+            self._waiting.append(number)
+        else:
+            _send(self._group, number)
 
 
 @contextlib.contextmanager

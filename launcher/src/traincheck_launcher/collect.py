@@ -75,7 +75,8 @@ def collect(options: CollectOptions, command: tuple[str, ...]) -> int:
     folder.prepare(overwrite=options.overwrite)
     _write_inputs(folder, options, rewritten, plan)
     environment = _environment(folder, options)
-    folder.environment.write_text(describe(command, os.environ), encoding="utf-8")
+    dump = describe(command, os.environ)
+    folder.environment.write_text(dump, encoding="utf-8", errors="backslashreplace")
     from traincheck_launcher.child import run_child  # noqa: PLC0415  not for --explain
 
     code = run_child(_argv(folder, options), env=environment, log=folder.program_output)

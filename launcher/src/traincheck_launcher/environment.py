@@ -13,18 +13,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 BLANK = "(blanked)"
-_SECRET_NAME = re.compile(
-    "key|token|secret|passw|(?<=_)pwd|credential|auth|cookie|session|private|dsn|webhook|signature",
-    re.IGNORECASE,
+_FOLDERS = frozenset({"PWD", "OLDPWD"})  # named like a password
+_NAME = (
+    r"(?i:key|token(?!iz)|secret|pass(?![a-z])|pass[wcp]|pwd|credential|auth|cookie|session|private"
+    r"|dsn|webhook|signature)"
 )
+_SECRET_NAME = re.compile(_NAME)
 _SECRET_VALUE = re.compile(
-    r"://[^/\s@]+@"  # a URL with a user or password
-    r"|\b(?:sk|pk|ghp|gho|ghs|hf|glpat|xox[abp])[-_][A-Za-z0-9_-]{16,}"  # keys with a known prefix
+    r"://[^/\s@]+@"  # a URL with a user
+    r"|://[^/\s@]*:\S*@"  # or with a password, which may hold a slash
+    r"|\b(?:sk|pk|gh[oprsu]|github_pat|hf|glpat|npm|xox[abp])[-_][A-Za-z0-9_-]{16,}"  # known prefix
     r"|\beyJ[A-Za-z0-9_-]{10,}\."  # a JSON web token
-    r"|\bAKIA[0-9A-Z]{16}\b"
+    r"|\bA(?:KI|SI)A[0-9A-Z]{16}\b"
+    r"|\b(?i:bearer)\s+\S"
     r"|-----BEGIN"
+    # An assignment or option inside: `AccountKey=X;`, `{"password": "X"}`, `run --token X`.
+    rf"|{_NAME}[\w.-]*(?:[\"']?\s*=|[\"']\s*:|:\s)\s*\S"
+    rf"|(?:^|\s)--?[\w.-]*{_NAME}[\w.-]*\s+\S"
 )
-_SECRET_OPTION = re.compile(r"^--?[\w-]*(?:key|token|secret|passw)[\w-]*", re.IGNORECASE)
+_PLAIN_NAME = re.compile(r"[\w.+@/-]+")
 _VERSIONS = ("torch", "numpy")
 
 
@@ -38,23 +45,31 @@ def describe(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _is_secret(name: str) -> bool:
+    """Whether a variable or an option of this name holds a secret."""
+    return name not in _FOLDERS and bool(_SECRET_NAME.search(name))
+
+
 def _shown(name: str, value: str) -> str:
-    is_secret = _SECRET_NAME.search(name) or _SECRET_VALUE.search(value)
+    is_secret = _is_secret(name) or _SECRET_VALUE.search(value)
     return BLANK if is_secret and value else value.replace("\n", "\\n")
 
 
 def _without_secrets(arguments: Sequence[str]) -> list[str]:
-    """Blank the values of options such as `--api-key X` or `--token=X`."""
+    """Blank the values in `--api-key X`, `--token=X`, `password=X`, `--env HF_TOKEN=X`."""
     shown, is_value = [], False
     for argument in arguments:
-        name, equals, _ = argument.partition("=")
-        is_secret = bool(_SECRET_OPTION.match(name))
-        if (is_value and not argument.startswith("-")) or _SECRET_VALUE.search(argument):
-            shown.append(BLANK)
-        else:
-            shown.append(f"{name}={BLANK}" if is_secret and equals else argument)
-        is_value = is_secret and not equals
+        shown.append(BLANK if is_value else _shown_argument(argument))
+        is_option = argument.startswith("-") and "=" not in argument
+        is_value = (is_option and _is_secret(argument)) or argument.lower() == "bearer"
     return shown
+
+
+def _shown_argument(argument: str) -> str:
+    name, equals, value = argument.partition("=")
+    if equals and _PLAIN_NAME.fullmatch(name) and not _SECRET_VALUE.search(name):
+        return f"{name}={_shown(name, value) if _is_secret(name) else _shown_argument(value)}"
+    return _shown("", argument)
 
 
 def _versions() -> list[str]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import shutil
+import warnings
 from typing import TYPE_CHECKING
 
+import click
+
 from traincheck_instrument.source import Rewritten, rewrite
+from traincheck_launcher.explain import NO_TRAINING_LOOP
 from traincheck_trace_schema.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -15,6 +20,10 @@ if TYPE_CHECKING:
     from traincheck_instrument.source import BoundNames
 
 _SHOWN = 8  # names listed in a message
+_TOO_DEEP = (
+    "an expression is nested too deep, so that no loop and no model could be looked for; shorten "
+    f"it (put its parts into variables), or {NO_TRAINING_LOOP}"
+)
 
 
 def read_program(script: Path, models: Sequence[str]) -> Rewritten:
@@ -33,9 +42,13 @@ def read_program(script: Path, models: Sequence[str]) -> Rewritten:
         ) from error
     except OSError as error:
         raise ConfigError(f"--pyscript: {script} cannot be read: {error.strerror}") from error
-    rewritten = rewrite(source, str(script), models)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the program shows its own when it runs
+        rewritten = rewrite(source, str(script), models)
     findings = rewritten.findings
-    if "track" not in findings.by_hand:
+    if findings.is_too_deep:
+        click.echo(f"warning: {script}: {_TOO_DEEP}", err=True)
+    elif "track" not in findings.by_hand:
         found = {assignment.name for assignment in findings.tracked}
         for name in models:
             if name not in found:
@@ -53,6 +66,8 @@ def check_shell_script(path: Path) -> None:
         raise ConfigError(f"--shscript: {path} is a folder; name the shell script")
     if not path.exists():
         raise ConfigError(f"--shscript: there is no file {path}")
+    if shutil.which("bash") is None:
+        raise ConfigError("--shscript: bash, which runs it, is not on PATH; install it")
 
 
 def _unbound(name: str, script: Path, bound: BoundNames) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
 from typing import IO
 
@@ -40,7 +41,18 @@ def _write_all(target: int, data: bytes) -> bool:
     rest = memoryview(data)
     try:
         while rest:
-            rest = rest[os.write(target, rest) :]
+            rest = rest[_write(target, rest) :]
     except OSError:
         return False
     return True
+
+
+def _write(target: int, data: memoryview) -> int:
+    """Write what fits, and say how much that was; wait first if the target is full."""
+    try:
+        return os.write(target, data)
+    except BlockingIOError:
+        poll = select.poll()
+        poll.register(target, select.POLLOUT)
+        poll.poll()
+        return 0

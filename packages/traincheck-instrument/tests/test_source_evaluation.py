@@ -74,6 +74,32 @@ SCRIPTS = {
                     model(x)
                 model.train()
         """,
+    "not one that hands its output on while it runs": """
+        @torch.no_grad()
+        def predict(model):
+            for x in loader:
+                yield model(x)
+        @torch.no_grad()
+        async def serve(model):
+            for x in loader:
+                await send(model(x))
+            async for x in stream:
+                model(x)
+        """,
+    "one inside, and one that only defines what yields": """
+        @torch.no_grad()
+        def predict(model):
+            for batch in loader:
+                for x in batch:  # evaluation
+                    out.append(model(x))
+                yield out
+        @torch.no_grad()
+        def report(model):
+            for x in loader:  # evaluation
+                def later():
+                    yield x
+                model(x)
+        """,
     "not the loop around training": """
         def test_convergence(model):
             for seed in range(3):

@@ -197,7 +197,8 @@ def test_line_numbers_in_tracebacks_are_the_users(tmp_path):
     marked = (
         run + "from traincheck_instrument.source import rewrite\n"
         "class module:\n"
-        "    start_step = track = lambda *a, **k: None\n"
+        "    start_step = lambda: None\n"
+        "    track = lambda value, **_: value\n"
         "sys.modules['traincheck_instrument'] = module\n"
         "exec(rewrite(source, p, ['model']).code())"
     )
@@ -218,3 +219,62 @@ def test_reading_a_script_imports_no_torch():
     code = "import sys, traincheck_instrument.source; sys.exit('torch' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "deep",
+    [" + ".join(["one"] * 600), "one" + ".real.__pos__()" * 400],
+    ids=["a long sum", "a long chain"],
+)
+def test_a_deep_expression_is_read_like_any_other(deep):
+    """What Python itself runs is marked, compiled and shown; the recursion limit is restored."""
+    limit = sys.getrecursionlimit()
+    script = f"one = 1\nx = {deep}\nmodel = Net()\nfor y in z:\n    optimizer.step()\n"
+
+    rewritten = rewrite(script, "train.py", ["model"])
+
+    assert len(rewritten.findings.loops) == len(rewritten.findings.tracked) == 1
+    assert "start_step()" in rewritten.text()
+    rewritten.code()
+    assert sys.getrecursionlimit() == limit
+
+
+def give_up(*_: object) -> None:
+    """Stand for what needs more stack than there is."""
+    raise RecursionError
+
+
+def test_a_script_that_cannot_be_shown_is_shown_as_it_stands(monkeypatch):
+    """The user's own text takes the place of the rewritten one, and the header says so."""
+    script = "# café\nfor x in y:\n    optimizer.step()\n"
+    rewritten = rewrite(script.encode(), "train.py", [])
+    monkeypatch.setattr(ast, "unparse", give_up)
+
+    text = rewritten.text()
+
+    assert text.endswith(script)
+    assert "cannot be shown with its marks" in text.splitlines()[0]
+
+
+def test_a_script_that_the_parser_cannot_take_has_no_marks():
+    """Nothing is found, and that is said; nothing is raised, and the script is still shown."""
+    script = "x = " + "-" * 20000 + "1\nfor y in z:\n    optimizer.step()\n"
+
+    rewritten = rewrite(script, "train.py", ["model"])
+
+    assert rewritten.findings.is_too_deep
+    assert not rewritten.findings.loops
+    assert rewritten.text().endswith(script)
+
+
+def test_a_script_that_the_analysis_cannot_take_runs_without_marks(monkeypatch):
+    """What can be compiled is, although the analysis ran out of stack."""
+    monkeypatch.setattr("traincheck_instrument.source.rewriting.Meanings", give_up)
+    rewritten = rewrite("x = 1\n", "train.py", [])
+
+    names: dict[str, object] = {}
+    exec(rewritten.code(), names)  # noqa: S102  our own text
+
+    assert rewritten.findings.is_too_deep
+    assert names["x"] == 1
+    assert "__traincheck__" not in names

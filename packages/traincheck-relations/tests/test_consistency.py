@@ -98,6 +98,41 @@ def test_an_occasion_that_a_rank_lacks_is_not_compared(trace):
     assert [one.held for one in found] == [True]
 
 
+def test_a_gap_blinds_a_rank_for_its_window(trace):
+    """Occasions can't be counted where records are missing: before the gap or after it."""
+    step_on_both(trace, ["ab"])
+    blind = trace.rank(1)
+    blind.records.insert(-1, {**blind.records[-1], "kind": "gap", "reason": "queue"})
+
+    assert examples(trace, across_ranks()) == []
+
+
+def test_the_value_that_is_compared_is_no_part_of_the_context(trace):
+    """Otherwise a gradient that differs would be the reason that it may."""
+    step_on_both(trace, ["aa"])
+
+    (example,) = examples(trace, across_ranks())
+
+    assert "var.grad" not in example.context
+    assert "var.ndim" not in example.context
+    assert example.context["var.name"] == "model.w"
+
+
+def test_the_rank_that_differs_from_most_is_named(tmp_path):
+    """Of three ranks the odd one out is at fault, also if it is the first."""
+    trace = TraceBuilder(tmp_path, world_size=3)
+    for rank, content in enumerate("abb"):
+        shard = trace.rank(rank)
+        shard.variable("model.w", data=tensor(content), grad=None)
+        shard.step(0)
+        shard.observe("step_end")
+
+    (example,) = examples(trace, across_ranks(function=None, phase="step_end"))
+
+    assert example.at.rank == 0
+    assert example.happened == "model.w.data on rank 0 differs from that on ranks 1, 2"
+
+
 def test_a_sharded_variable_is_no_replica(trace):
     """Parts of one tensor that lie on different ranks are not compared."""
     for rank in (0, 1):

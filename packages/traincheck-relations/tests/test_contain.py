@@ -109,6 +109,69 @@ def test_a_gap_makes_open_calls_no_occasions(trace):
     assert examples(trace, calls("outer", "inner")) == []
 
 
+def test_a_gap_in_an_observed_call_makes_it_no_occasion(trace):
+    """What changed while records were lost is not known."""
+    rank = trace.rank()
+    rank.function("torch.optim.SGD.step", STEP)
+    rank.variable("w", data=tensor("a"), grad=None)
+    with rank.call("torch.optim.SGD.step") as call:
+        rank.observe("begin", call)
+        rank.gap("sampling")
+        rank.observe("end", call)
+
+    assert examples(trace, changes(STEP, "data")) == []
+
+
+def test_a_skipped_step_is_no_occasion(trace):
+    """A gradient that is not finite makes a scaler skip the step: no data has to change."""
+    rank = trace.rank()
+    rank.function("torch.optim.SGD.step", STEP)
+    infinite = tensor("inf")
+    infinite["tensor"]["finite"] = False
+    rank.variable("w", data=tensor("a"), grad=tensor("g"))
+    rank.variable("v", data=tensor("a"), grad=infinite)
+    with rank.call("torch.optim.SGD.step") as call:
+        rank.observe("begin", call)
+        rank.observe("end", call)
+
+    assert examples(trace, changes(STEP, "data"), changes(STEP, "data", "some")) == []
+
+
+def test_where_nothing_is_to_clear_nothing_has_to_be_cleared(trace):
+    """zero_grad of gradients that are None already is no occasion of `some`."""
+    train(trace.rank(), 1)
+
+    found = examples(
+        trace, changes("torch.optim.Optimizer.zero_grad", "grad", "some", "non_zero", "none")
+    )
+
+    assert found == []
+
+
+def test_a_stray_zero_gradient_does_not_silence_the_caller(trace):
+    """What the optimizer does not hold says nothing about what it holds."""
+    rank = trace.rank()
+    rank.function("torch.optim.SGD.step", STEP)
+    rank.variable("frozen", held_by=("o",), data=tensor("a"), grad=None)
+    rank.variable("stray", data=tensor("a"), grad=tensor("z", zero=True))
+    with rank.call("torch.optim.SGD.step", of=optimizer("o")) as call:
+        rank.observe("begin", call)
+        rank.observe("end", call)
+
+    (example,) = examples(trace, changes(STEP, "data", "some"))
+
+    assert not example.held
+
+
+def test_proposals_leave_out_what_runs_given_code(trace):
+    """What a container calls says nothing about it, and what follows from two is not proposed."""
+    rank = trace.rank()
+    with rank.call("torch.nn.Sequential.forward"), rank.call("a"), rank.call("b"), rank.call("c"):
+        pass
+
+    assert proposals(trace) == {calls("a", "b"), calls("b", "c")}
+
+
 def test_each_parameter_is_an_occasion_of_a_step(trace):
     """The parameter that is left behind is named, with the step and its facts."""
     train(trace.rank(), 3, stuck=("model.fc2.weight",), since=1)

@@ -192,7 +192,7 @@ class VarRecord(Record):
     """A variable's state: all attributes at `baseline` and `appeared`, later those that changed.
 
     `call` is the observed call during which it changed; where there is none, `between` gives the
-    `seq` of the two records of observation between which it did.
+    `seq` of the last observation of what changed, and this record's own.
     """
 
     kind: ClassVar[Literal["var"]] = "var"

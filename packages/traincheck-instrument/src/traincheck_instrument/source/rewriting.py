@@ -82,8 +82,10 @@ class Rewritten:
 
     def code(self) -> CodeType:
         """Compile it under the user's file name."""
+        if self.tree is None:
+            return compile(self.source, self.filename, "exec", dont_inherit=True)
         with deep_recursion():
-            return compile(self.tree or self.source, self.filename, "exec", dont_inherit=True)
+            return compile(self.tree, self.filename, "exec", dont_inherit=True)
 
     def text(self) -> str:
         """Return it as source, without the user's comments."""
@@ -109,7 +111,7 @@ def rewrite(source: str | bytes, filename: str, models: Sequence[str]) -> Rewrit
         ConfigError: it is no Python.
     """
     tree, findings = None, _NOTHING_FOUND
-    with contextlib.suppress(RecursionError):
+    with contextlib.suppress(RecursionError, MemoryError):  # the parser raises the latter
         script = parse(source, filename)
         with deep_recursion():
             findings = _mark(script, models)
@@ -186,8 +188,10 @@ class _Plan:
         for one in reversed(self.tracked):
             if one.binder is None:
                 mark = marks.track_mark(one)
-                is_around = isinstance(one.statement, (ast.With, ast.AsyncWith, *LOOP))
-                (one.statement.body if is_around else after[one.statement]).insert(0, mark)
+                if isinstance(one.statement, (ast.With, ast.AsyncWith, *LOOP)):
+                    one.statement.body.insert(0, mark)
+                else:
+                    after[one.statement].insert(0, mark)
         return after
 
     def _mark_loop(self, loop: Loop) -> None:
