@@ -11,7 +11,7 @@ import pytest
 from traincheck_relations import registry
 from traincheck_relations.registry import load_relations, relations_for
 from traincheck_trace_schema.errors import ConfigError, InvariantError, PluginError
-from traincheck_trace_schema.invariants import Invariant
+from traincheck_trace_schema.invariants import APIParam, Invariant
 
 
 class First:
@@ -153,3 +153,17 @@ def invariant(relation: str) -> Invariant:
     return Invariant(
         id="1", text_description="a claim", relation=relation, params=(), precondition={}
     )
+
+
+def test_params_that_a_relation_does_not_understand_are_refused_at_once() -> None:
+    """One line names the invariant, before a run is read; its relation's others are not lost."""
+    wrong = Invariant(
+        id="abc",
+        text_description="",
+        relation="APIContainRelation",
+        params=(APIParam(api_full_name="f"),),
+        precondition={},
+    )
+
+    with pytest.raises(InvariantError, match="abc: APIContainRelation does not understand"):
+        relations_for([wrong])

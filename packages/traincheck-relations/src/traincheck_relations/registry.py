@@ -48,7 +48,7 @@ def relations_for(invariants: Sequence[Invariant]) -> dict[str, Relation]:
     """Load the relations that invariants are about, by name.
 
     Raises:
-        InvariantError: A relation is not installed.
+        InvariantError: A relation is not installed, or does not understand its params.
         PluginError: As for `load_relations`.
     """
     names = {invariant.relation for invariant in invariants}
@@ -60,7 +60,22 @@ def relations_for(invariants: Sequence[Invariant]) -> dict[str, Relation]:
                 f"installed (installed are: {', '.join(sorted(installed)) or 'none'}); install the "
                 f"package that offers it, or remove the invariant"
             )
-    return load_relations(only=names)
+    relations = load_relations(only=names)
+    for invariant in invariants:
+        _check_params(invariant, relations[invariant.relation])
+    return relations
+
+
+def _check_params(invariant: Invariant, relation: Relation) -> None:
+    """Let a relation look at params, before it does so in the middle of a run."""
+    try:
+        relation.requires(invariant.params)
+        relation.monitor([invariant.params])
+    except Exception as error:
+        raise InvariantError(
+            f"Invariant {invariant.id}: {invariant.relation} does not understand its params: "
+            f"{error}; remove the invariant, or install the version that wrote it"
+        ) from error
 
 
 def _by_name(entries: Iterable[EntryPoint]) -> dict[str, EntryPoint]:
