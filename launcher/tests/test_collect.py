@@ -152,3 +152,37 @@ def test_a_variable_that_is_no_text_is_dumped(training):
 
     assert result.returncode == 0
     assert "ODD=caf" in (training.out / "env_dump.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--models-to-track", "wrapper"), "wrapper never held a torch.nn.Module"),
+        ((), "name the script's model with --models-to-track"),
+    ],
+)
+def test_a_run_without_parameters_warns(place, options, told):
+    """A name that holds no module, or no name at all, leaves out what most relations are about."""
+    place.write(
+        "train.py",
+        "import torch\nwrapper = object()\nnet = torch.nn.Linear(2, 1)\n"
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for _ in range(3):\n"
+        "    net(torch.ones(1, 2)).sum().backward()\n    optimizer.step()\n",
+    )
+
+    result = place.collect("-p", "train.py", *options)
+
+    assert result.returncode == 0
+    assert "warning: no parameters are recorded" in result.stderr
+    assert told in result.stderr
+
+
+def test_a_stray_word_is_refused(place):
+    """Only what stands after -- is for the program."""
+    place.write("train.py", "import torch\n")
+
+    result = place.collect("-p", "train.py", "stray")
+
+    assert result.returncode == 2
+    assert "stray" in result.stderr

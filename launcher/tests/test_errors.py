@@ -58,7 +58,7 @@ def test_a_name_that_is_bound_nowhere_is_told_with_those_that_are(script):
     message = error("-p", str(script), "--models-to-track", "nets")
 
     assert "assigns nothing to 'nets'; did you mean 'net'?" in message
-    assert message.endswith("Names that it binds to modules: net")
+    assert message.endswith("It binds modules to: net")
 
 
 def test_a_syntax_error_is_the_parsers_own(script):

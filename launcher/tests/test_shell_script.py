@@ -14,7 +14,7 @@ HOOK = Path(traincheck_launcher.__file__).parent / "site_hook" / "sitecustomize.
 
 SHOW = """\
 import os, sys
-is_recorded = "traincheck_instrument.session" in sys.modules
+is_recorded = "traincheck_instrument.entry" in sys.modules
 print(f"recorded: {is_recorded}", sys.argv, __file__, sys.path[0], sys.flags)
 print(os.getcwd(), os.environ.get("X"))
 """

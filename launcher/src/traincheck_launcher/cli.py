@@ -10,9 +10,22 @@ import click
 from traincheck_trace_schema.cli import ManyValues, TraincheckCommand
 
 _PATH = click.Path(path_type=Path)
+_ARGUMENTS = f"{__name__}.arguments"  # of the program, in the context's meta data
 
 
-@click.command(cls=TraincheckCommand, no_args_is_help=True)
+class _CollectCommand(TraincheckCommand):
+    """A command that leaves what stands after `--` to the program that it runs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse what stands before `--`; a stray word there is an error."""
+        end = args.index("--") if "--" in args else len(args)
+        ctx.meta[_ARGUMENTS] = tuple(args[end + 1 :])
+        return super().parse_args(ctx, args[:end])
+
+
+@click.command(
+    cls=_CollectCommand, no_args_is_help=True, options_metavar="[OPTIONS] [-- ARGUMENTS...]"
+)
 @click.option(
     "-p", "--pyscript", type=_PATH, required=True, help="The training program: a Python script."
 )
@@ -83,8 +96,9 @@ _PATH = click.Path(path_type=Path)
     is_flag=True,
     help="Run nothing; show the loops found and the names that would be tracked.",
 )
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGUMENTS...]")
+@click.pass_context
 def collect(  # noqa: PLR0913  one for each option
+    ctx: click.Context,
     *,
     pyscript: Path,
     shscript: Path | None,
@@ -97,7 +111,6 @@ def collect(  # noqa: PLR0913  one for each option
     model_tracker_style: str,
     tensor_dump_format: str,
     explains: bool,
-    arguments: tuple[str, ...],
 ) -> int:
     """Run a training program and record what it does.
 
@@ -118,7 +131,7 @@ def collect(  # noqa: PLR0913  one for each option
     options = collecting.CollectOptions(
         pyscript=pyscript,
         shscript=shscript,
-        arguments=arguments,
+        arguments=ctx.meta[_ARGUMENTS],
         models=tuple(dict.fromkeys(models)),
         output_dir=output_dir,
         overwrite=overwrite,

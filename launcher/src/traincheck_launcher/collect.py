@@ -16,7 +16,7 @@ from traincheck_launcher.environment import describe
 from traincheck_launcher.explain import NO_TRAINING_LOOP, explain
 from traincheck_launcher.output_folder import OutputFolder, default_name
 from traincheck_launcher.program import check_shell_script, read_program
-from traincheck_launcher.trace_summary import steps_by_rank
+from traincheck_launcher.trace_summary import summarise
 from traincheck_trace_schema.errors import EXIT_CLEAN, ConfigError
 from traincheck_trace_schema.files import write_atomically
 from traincheck_trace_schema.records import Sampling
@@ -148,7 +148,6 @@ def _argv(folder: OutputFolder, options: CollectOptions) -> list[str]:
 
 def _aftermath(folder: OutputFolder, options: CollectOptions, code: int) -> Iterator[str]:
     """Yield what is to be said when the program has ended."""
-    where = _shown(folder.path)
     if code:
         yield f"traincheck: the program ended with exit code {code}"
     if not any(folder.traces()):
@@ -156,24 +155,38 @@ def _aftermath(folder: OutputFolder, options: CollectOptions, code: int) -> Iter
         if options.shscript is None and not code:
             yield f"warning: no training step was seen; {NO_TRAINING_LOOP}"
         return
-    steps = steps_by_rank(folder.traces())
-    told = ", ".join(f"rank {rank}: {count}" for rank, count in steps.items())
+    summary = summarise(folder.traces())
+    where = _shown(folder.path)
+    told = ", ".join(f"rank {rank}: {count}" for rank, count in summary.steps.items())
     yield f"traincheck: trace in {where}; training steps seen: {told or 'none'}"
-    if not any(steps.values()):
+    if any(summary.steps.values()):
+        if not summary.has_variables and not options.invariants:
+            yield f"warning: {_why_no_variables(options)}"
+        yield f"traincheck: next: {_next_command(where, options)}"
+    elif not code:
         yield f"warning: no training step was seen; {NO_TRAINING_LOOP}"
-    if options.invariants:
-        files = " ".join(shlex.quote(str(path)) for path in options.invariants)
-        yield f"traincheck: next: traincheck-check -f {where} -i {files}"
-    else:
-        yield f"traincheck: next: traincheck-infer -f {where} -o invariants.json"
+
+
+def _why_no_variables(options: CollectOptions) -> str:
+    if not options.models:
+        return "no parameters are recorded: name the script's model with --models-to-track"
+    names = ", ".join(options.models)
+    return f"no parameters are recorded: --models-to-track: {names} never held a torch.nn.Module"
+
+
+def _next_command(where: str, options: CollectOptions) -> str:
+    if not options.invariants:
+        return f"traincheck-infer -f {where} -o invariants.json"
+    files = " ".join(shlex.quote(str(path)) for path in options.invariants)
+    return f"traincheck-check -f {where} -i {files}"
 
 
 def _why_none(options: CollectOptions) -> str:
     if options.shscript is None:
-        return "the program made no call that is recorded"
+        return "the program made no call that is recorded, or recording could not begin (see above)"
     return (
         f"{options.shscript} started no Python process that runs {options.pyscript} "
-        "(python -I, -S and -E are not followed)"
+        "(python -I, -S and -E are not followed), or recording could not begin in it (see above)"
     )
 
 

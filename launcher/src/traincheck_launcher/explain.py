@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from traincheck_instrument.source import Findings
 
 NO_TRAINING_LOOP = (
-    "mark the loop by hand: put 'import traincheck_instrument' at the top of the script and "
-    "'traincheck_instrument.start_step()' first into the body of the training loop"
+    "mark the loop by hand, in the file that holds it: put 'import traincheck_instrument' at its "
+    "top and 'traincheck_instrument.start_step()' first into the loop's body"
 )
 
 

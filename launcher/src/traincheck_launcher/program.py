@@ -71,17 +71,15 @@ def check_shell_script(path: Path) -> None:
 
 
 def _unbound(name: str, script: Path, bound: BoundNames) -> str:
-    message = f"--models-to-track: {script} assigns nothing to {name!r}"
     close = difflib.get_close_matches(name, [*bound.modules, *bound.others], n=1)
-    if close:
-        message += f"; did you mean {close[0]!r}?"
+    guess = f"; did you mean {close[0]!r}?" if close else "."
     if bound.modules:
-        return f"{message}. Names that it binds to modules: {_listed(bound.modules)}"
-    if bound.others:
-        return (
-            f"{message}. It binds no name to a module, as it seems, only: {_listed(bound.others)}"
-        )
-    return f"{message}. It binds no names at all"
+        binds = f"It binds modules to: {_listed(bound.modules)}"
+    elif bound.others:
+        binds = f"It seems to bind no module, only: {_listed(bound.others)}"
+    else:
+        binds = "It binds no names at all"
+    return f"--models-to-track: {script} assigns nothing to {name!r}{guess} {binds}"
 
 
 def _listed(names: Sequence[str]) -> str:

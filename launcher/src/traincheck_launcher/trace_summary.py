@@ -1,4 +1,4 @@
-"""What a finished run recorded: the steps that each rank made, read from its traces."""
+"""What a finished run recorded, read from its traces: steps, and if there are variables."""
 
 from __future__ import annotations
 
@@ -6,34 +6,49 @@ import gzip
 import re
 from typing import TYPE_CHECKING
 
+import attrs
+
 from traincheck_trace_schema.codec import loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-_STEP = re.compile(rb'"kind": ?"step"')
+# Most lines are calls, which say nothing here and need not be parsed.
+_TELLING = re.compile(rb'"kind": ?"(?:step|var)"')
 
 
-def steps_by_rank(traces: Iterable[Path]) -> dict[int, int]:
-    """Return how many training steps each rank began; a trace that is cut counts up to there."""
+@attrs.frozen
+class TraceSummary:
+    """What there is in the traces of a run."""
+
+    steps: dict[int, int]  # of each rank: how many training steps it began
+    has_variables: bool
+
+
+def summarise(traces: Iterable[Path]) -> TraceSummary:
+    """Sum up the shards of the training processes; one that is cut counts up to there."""
     steps: dict[int, int] = {}
+    has_variables = False
     for path in traces:
         opener = gzip.open if path.suffix == ".gz" else open
         with opener(path, "rb") as file:
             header = _parse(file.readline())
             if header.get("role") != "main":
                 continue
-            last = max((_step_of(line) for line in file if _STEP.search(line)), default=-1)
-        rank = int(str(header.get("rank", 0)))
-        steps[rank] = max(steps.get(rank, 0), last + 1)
-    return dict(sorted(steps.items()))
+            rank = int(str(header.get("rank", 0)))
+            steps.setdefault(rank, 0)
+            for line in filter(_TELLING.search, file):
+                record = _parse(line)
+                has_variables |= record.get("kind") == "var"
+                steps[rank] = max(steps[rank], _begun(record))
+    return TraceSummary(dict(sorted(steps.items())), has_variables)
 
 
-def _step_of(line: bytes) -> int:
-    record = _parse(line)
-    is_training = record.get("eval_step") is None and record.get("kind") == "step"
-    return int(str(record.get("step", -1))) if is_training else -1
+def _begun(record: dict[str, object]) -> int:
+    """Return how many training steps have begun with this record, if it begins one."""
+    is_training = record.get("kind") == "step" and record.get("eval_step") is None
+    return int(str(record.get("step", -1))) + 1 if is_training else 0
 
 
 def _parse(line: bytes) -> dict[str, object]:

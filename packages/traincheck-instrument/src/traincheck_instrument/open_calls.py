@@ -31,14 +31,6 @@ class OpenCall:
         return owner != 0 and self.owner == owner and spec.name in self.spec.bases
 
 
-@attrs.frozen
-class ThreadStack:
-    """The open calls of a certain thread, for others to see."""
-
-    ordinal: int
-    stack: list[OpenCall]
-
-
 class ThreadState(threading.local):
     """What the recorder knows of the thread that asks: each thread sees its own."""
 
@@ -46,3 +38,8 @@ class ThreadState(threading.local):
         self.ordinal = next_ordinal()
         self.stack: list[OpenCall] = []
         self.is_busy = False  # the recorder is at work; what is called now is its own doing
+
+    @property
+    def is_pythons(self) -> bool:
+        """Whether the program made the thread; those of a backward on a device are torch's."""
+        return not isinstance(threading.current_thread(), threading._DummyThread)  # noqa: SLF001

@@ -14,7 +14,7 @@ from traincheck_instrument.encode import Encoder
 from traincheck_instrument.faults import Faults
 from traincheck_instrument.journal import Journal
 from traincheck_instrument.observer import Observer
-from traincheck_instrument.open_calls import OpenCall, ThreadStack, ThreadState
+from traincheck_instrument.open_calls import OpenCall, ThreadState
 from traincheck_instrument.trackers.optimizers import Optimizers
 from traincheck_instrument.trackers.parameter import ParameterPatches
 from traincheck_instrument.trackers.variables import Variables
@@ -48,7 +48,7 @@ class Recorder:
         self._next_call = itertools.count().__next__
         self._told_functions: set[str] = set()
         self._was_recording = True
-        self._looking: ThreadStack | None = None  # the thread that looks at variables
+        self._looking: int | None = None  # ordinal of the thread that looks at variables
         self._is_blind = False
 
     @property
@@ -122,18 +122,17 @@ class Recorder:
     def _may_look(self) -> bool:
         """Whether this thread may look at the variables.
 
-        Only one may: another might free what it reads. A thread that works for it while it waits,
-        as those of a backward, leaves the looking to it. If two train side by side, nobody looks
-        any more.
+        Only one may: another might free what it reads. A thread of torch, which works for one that
+        waits, leaves the looking to that. If the program trains in two, nobody looks any more.
         """
         thread = self.thread
         if self._looking is None:
-            self._looking = ThreadStack(thread.ordinal, thread.stack)
-        if thread.ordinal != self._looking.ordinal and not self._looking.stack:
-            if not self._is_blind:
-                self._journal.gap("fault", "several threads train: variables are not looked at")
+            self._looking = thread.ordinal
+        is_other = thread.ordinal != self._looking
+        if is_other and thread.is_pythons and not self._is_blind:
             self._is_blind = True
-        return thread.ordinal == self._looking.ordinal and not self._is_blind
+            self._journal.gap("fault", "several threads train: variables are not looked at")
+        return not is_other and not self._is_blind
 
     def _source_of_caller(self, stack: list[OpenCall]) -> int | None:
         """Return the line of the call if it stands in user code, else that of the call around."""
