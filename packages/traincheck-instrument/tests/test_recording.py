@@ -319,6 +319,35 @@ def test_what_torch_knows_by_identity_stays(record):
         assert tangent.tolist() == [0.25, 0.25]
 
 
+def test_a_mode_of_the_program_sees_none_of_our_operations(record):
+    """What looks at variables is not taken for the program's doing."""
+
+    class Counting(torch.overrides.TorchFunctionMode):
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.calls += 1
+            return func(*args, **(kwargs or {}))
+
+    def step(model, optimizer):
+        with Counting() as counting:
+            optimizer.zero_grad()
+            model(torch.ones(1, 3)).sum().backward()
+        return counting.calls
+
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step(model, optimizer)
+    plain = step(model, optimizer)
+    with record():
+        traincheck.track(model, name="model")
+        recorded = step(model, optimizer)
+
+    assert recorded == plain
+
+
 def test_a_lazy_module_is_followed_when_it_has_a_shape(record):
     """A parameter without a shape is no variable yet, and stops neither looking nor counting."""
     model = nn.Sequential(nn.LazyLinear(2))

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from traincheck_instrument.sink.shard import Shard
 
 
+# Modes and subclasses of the program would take part in what the recorder does with tensors; the
+# public form of this leaves the modes on.
+_without_modes = torch._C.DisableTorchFunction  # noqa: SLF001
+
+
 class Recorder:
     """Takes what the wrappers and marks report, and hands records to the sink.
 
@@ -68,7 +73,8 @@ class Recorder:
             return None
         thread.is_busy = True
         try:
-            return self._begin(spec, args, kwargs, owner)
+            with _without_modes():
+                return self._begin(spec, args, kwargs, owner)
         except Exception as error:  # noqa: BLE001 - training must not feel our faults
             self.faults.contain(f"the begin of {spec.name}", error)
             return None
@@ -150,11 +156,12 @@ class Recorder:
         try:
             if call in thread.stack:
                 del thread.stack[thread.stack.index(call) :]
-            self._look("end", call)
-            record = self._journal.begin(kind)
-            record["id"] = call.id
-            record["function"] = call.spec.name
-            add(record)
+            with _without_modes():
+                self._look("end", call)
+                record = self._journal.begin(kind)
+                record["id"] = call.id
+                record["function"] = call.spec.name
+                add(record)
             record["t_ns"] = time.monotonic_ns()
             self._journal.write(record)
         except Exception as error:  # noqa: BLE001 - training must not feel our faults
@@ -309,7 +316,8 @@ class Recorder:
         thread = self.thread
         was_busy, thread.is_busy = thread.is_busy, True
         try:
-            yield
+            with _without_modes():
+                yield
         except Exception as error:  # noqa: BLE001 - training must not feel our faults
             self.faults.contain(doing, error)
         finally:
