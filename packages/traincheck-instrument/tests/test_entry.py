@@ -99,6 +99,23 @@ def test_the_program_sees_and_says_what_it_would_by_itself(folder, script, argum
     assert recorded.stderr == plain.stderr
 
 
+def test_the_traceback_of_a_fault_inside_torch_is_the_plain_one(folder):
+    """Wrappers between the program and torch are not in it, nor in that of its cause."""
+    script = folder / "sub folder" / "train.py"
+    script.write_text(
+        "import torch\nlayers = torch.nn.Sequential(torch.nn.Linear(2, 2))\ntry:\n"
+        "    layers(torch.ones(1, 3))\nexcept RuntimeError as error:\n"
+        "    torch.nn.functional.softmax(layers(torch.ones(1, 2)), dim=7)\n"
+    )
+
+    plain = run(folder, "sub folder/train.py", entry=False)
+    recorded = run(folder, "sub folder/train.py", entry=True)
+
+    assert plain.returncode == recorded.returncode == 1
+    assert "Linear" in plain.stderr or "linear" in plain.stderr
+    assert recorded.stderr == plain.stderr
+
+
 def test_a_recording_that_cannot_begin_does_not_stop_the_program(folder):
     """A plan that can't be read is told once; the program runs to its end, unrecorded."""
     script = folder / "sub folder" / "train.py"

@@ -21,6 +21,7 @@ import attrs
 
 from traincheck_instrument.after_import import AfterImport
 from traincheck_instrument.current import Current
+from traincheck_instrument.tracebacks import without_ours
 from traincheck_trace_schema.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -142,10 +143,7 @@ def _show_from(
     error: BaseException,
     traceback: TracebackType | None,
 ) -> None:
-    """Show an exception that ended the program without the frames above the program."""
-    own = traceback
-    while own is not None and own.tb_frame.f_code is not code:
-        own = own.tb_next
-    if own is not None:
-        error.__traceback__ = traceback = own
-    hook(cls, error, traceback)
+    """Show an exception that ended the program as it would be shown without us."""
+    del traceback
+    without_ours(error, code)
+    hook(cls, error, error.__traceback__)
