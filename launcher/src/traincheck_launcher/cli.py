@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -108,8 +109,8 @@ def collect(  # noqa: PLR0913  one for each option
     invariants: tuple[Path, ...],
     sampling_interval: int,
     warm_up_steps: int,
-    model_tracker_style: str,
-    tensor_dump_format: str,
+    model_tracker_style: Literal["subclass"],
+    tensor_dump_format: Literal["hash"],
     explains: bool,
 ) -> int:
     """Run a training program and record what it does.
@@ -127,7 +128,6 @@ def collect(  # noqa: PLR0913  one for each option
     from traincheck_launcher import collect as collecting  # noqa: PLC0415
     from traincheck_trace_schema.records import Sampling  # noqa: PLC0415
 
-    del model_tracker_style, tensor_dump_format  # one choice each so far
     options = collecting.CollectOptions(
         pyscript=pyscript,
         shscript=shscript,
@@ -137,6 +137,8 @@ def collect(  # noqa: PLR0913  one for each option
         overwrite=overwrite,
         invariants=invariants,
         sampling=Sampling(interval=sampling_interval, warm_up=warm_up_steps),
+        tracker=model_tracker_style,
+        tensor_format=tensor_dump_format,
     )
     if explains:
         return collecting.explain_only(options)

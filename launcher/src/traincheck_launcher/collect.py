@@ -7,11 +7,12 @@ import shlex
 import sys
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 import click
 
+from traincheck_instrument.entry import ARGV0
 from traincheck_launcher.environment import describe
 from traincheck_launcher.explain import NO_TRAINING_LOOP, explain
 from traincheck_launcher.output_folder import OutputFolder, default_name
@@ -24,7 +25,7 @@ from traincheck_trace_schema.records import Sampling
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from traincheck_instrument.source import Rewritten
+    from traincheck_instrument.source import Findings, Rewritten
     from traincheck_trace_schema.plan import Plan
 
 _SITE_HOOK = Path(__file__).parent / "site_hook"
@@ -51,6 +52,8 @@ class CollectOptions:
     overwrite: bool = False
     invariants: tuple[Path, ...] = ()
     sampling: Sampling = attrs.field(factory=Sampling)
+    tracker: Literal["subclass"] = "subclass"
+    tensor_format: Literal["hash"] = "hash"
 
 
 def collect(options: CollectOptions, command: tuple[str, ...]) -> int:
@@ -119,6 +122,9 @@ def _write_inputs(
         output_dir=folder.path,
         run_id=uuid.uuid4().hex,
         models=options.models,
+        tracker=options.tracker,
+        tensor_format=options.tensor_format,
+        steps_from=_steps_from(rewritten.findings),
         plan_path=None if plan is None else folder.plan,
         sampling=options.sampling,
     ).write(folder.settings)
@@ -127,11 +133,17 @@ def _write_inputs(
     write_atomically(folder.entry, entry)
 
 
+def _steps_from(findings: Findings) -> Literal["source", "hand"] | None:
+    if "start_step" in findings.by_hand:
+        return "hand"
+    return "source" if any(loop.kind == "training" for loop in findings.loops) else None
+
+
 def _environment(folder: OutputFolder, options: CollectOptions) -> Mapping[str, str]:
     """Return the environment of the program: the user's, and what leads to the entry script."""
     added = {"PYTHONUNBUFFERED": os.environ.get("PYTHONUNBUFFERED", "1")}
     if options.shscript is None:
-        added["TRAINCHECK_ARGV0"] = str(options.pyscript)
+        added[ARGV0] = str(options.pyscript)
     else:
         path = os.environ.get("PYTHONPATH")
         added["PYTHONPATH"] = os.pathsep.join([str(_SITE_HOOK), *([path] if path else [])])

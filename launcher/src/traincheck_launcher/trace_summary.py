@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import re
 from typing import TYPE_CHECKING
@@ -32,7 +33,7 @@ def summarise(traces: Iterable[Path]) -> TraceSummary:
     has_variables = False
     for path in traces:
         opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rb") as file:
+        with opener(path, "rb") as file, contextlib.suppress(EOFError):  # a cut gzip
             header = _parse(file.readline())
             if header.get("role") != "main":
                 continue

@@ -26,7 +26,7 @@ GROUP = "parent_func_call_pre"
 
 
 class WriteRun(Protocol):
-    def __call__(  # noqa: PLR0913 - each is a way in which runs differ
+    def __call__(  # noqa: PLR0913  each is a way in which runs differ
         self,
         name: str = ...,
         steps: int = ...,
@@ -81,7 +81,7 @@ CLAIMS = (MOVES_EACH, MOVES_SOME, REACHES_EACH, CLIPS)
 def write_run(tmp_path: Path) -> WriteRun:
     """Return a function that writes the trace of a run; its name is run id and folder."""
 
-    def write(  # noqa: PLR0913 - each is a way in which runs differ
+    def write(  # noqa: PLR0913  each is a way in which runs differ
         name: str = "run",
         steps: int = 6,
         *,

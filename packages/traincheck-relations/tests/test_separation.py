@@ -137,7 +137,7 @@ def test_incidental_facts_need_more_than_a_few_negatives() -> None:
     positives, negatives = [{"call.arg.x": 1}], [{"call.arg.x": 2}]
 
     assert separate(positives, negatives)
-    assert separate(positives, negatives, is_incidental=False) == []
+    assert separate(positives, negatives, incidental_separates=False) == []
 
 
 def test_a_name_is_the_last_resort() -> None:

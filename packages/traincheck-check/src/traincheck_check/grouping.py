@@ -35,7 +35,7 @@ class Broken:
         return self.first.function == other.first.function
 
     @property
-    def rank(self) -> tuple[int, int, int, str]:
+    def order(self) -> tuple[int, int, int, str]:
         """What comes first, comes first; then what tells more; then what happened more often."""
         finding = self.finding
         tells = pattern_of(finding.invariant).tells
@@ -49,7 +49,7 @@ def broken(findings: Iterable[Finding]) -> list[Broken]:
         for each in findings
         if each.first is not None and each.last is not None
     ]
-    return sorted(found, key=lambda each: each.rank)
+    return sorted(found, key=lambda each: each.order)
 
 
 def grouped(ranked: Sequence[Broken]) -> list[list[Broken]]:
@@ -64,4 +64,4 @@ def grouped(ranked: Sequence[Broken]) -> list[list[Broken]]:
         for group in akin[1:]:
             akin[0].extend(group)
             groups.remove(group)
-    return [sorted(group, key=lambda each: each.rank) for group in groups]
+    return [sorted(group, key=lambda each: each.order) for group in groups]

@@ -108,7 +108,7 @@ def _accepted(
             groups = separate(
                 tally.positives(),
                 tally.negatives(),
-                is_incidental=is_no_accident(tally.num_negative),
+                incidental_separates=is_no_accident(tally.num_negative),
             )
             for group in groups:
                 yield _invariant(relations[name], params, group, tally, tracker)

@@ -1,24 +1,22 @@
-"""Records what a PyTorch training program does, without changing it."""
+"""Records what a PyTorch training program does, without changing it.
 
-from __future__ import annotations
+Offers the marks that stand in a program; without a recording they do nothing. Imports no torch.
+"""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from traincheck_instrument.__about__ import __version__
+from traincheck_instrument.marks import (
+    annotate_stage,
+    evaluation,
+    start_eval_step,
+    start_step,
+    track,
+)
 
-if TYPE_CHECKING:
-    from traincheck_instrument.marks import (
-        annotate_stage,
-        evaluation,
-        start_eval_step,
-        start_step,
-        track,
-    )
-
-__all__ = ["annotate_stage", "evaluation", "start_eval_step", "start_step", "track"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import the marks, and with them torch, when one is first used."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("traincheck_instrument.marks"), name)
+__all__ = [
+    "__version__",
+    "annotate_stage",
+    "evaluation",
+    "start_eval_step",
+    "start_step",
+    "track",
+]

@@ -9,22 +9,16 @@ import torch
 if TYPE_CHECKING:
     from traincheck_instrument.encode import Encoder
 
-# Taken before torch is wrapped, so that asking is not recorded.
-_is_grad_enabled = torch.is_grad_enabled
-_is_inference_mode_enabled = torch.is_inference_mode_enabled
-_is_autocast_enabled = torch.is_autocast_enabled
-_get_autocast_dtype = torch.get_autocast_dtype
-
 
 def active_contexts(encoder: Encoder) -> dict[str, Any]:
     """Return the contexts of this thread that are not as they are by default."""
     contexts: dict[str, Any] = {}
-    if not _is_grad_enabled():
+    if not torch.is_grad_enabled():
         contexts["grad_mode"] = False
-    if _is_inference_mode_enabled():
+    if torch.is_inference_mode_enabled():
         contexts["inference_mode"] = True
     for device in ("cpu", "cuda"):
-        if _is_autocast_enabled(device):
-            contexts["autocast.dtype"] = encoder.dtype(_get_autocast_dtype(device))
+        if torch.is_autocast_enabled(device):
+            contexts["autocast.dtype"] = encoder.dtype(torch.get_autocast_dtype(device))
             contexts["autocast.device_type"] = device
     return contexts

@@ -32,7 +32,7 @@ class Encoder:
         self._dtypes: dict[torch.dtype, str] = {}
         self._devices: dict[torch.device, str] = {}
 
-    def __call__(self, value: Any, depth: int = 0) -> Json:  # noqa: PLR0911 - hot path
+    def __call__(self, value: Any, depth: int = 0) -> Json:  # noqa: PLR0911  hot path
         """Return `value` as JSON; containers are cut below a depth and behind a length."""
         kind = type(value)
         if value is None or kind is bool:

@@ -22,7 +22,7 @@ import attrs
 from traincheck_instrument.after_import import AfterImport
 from traincheck_instrument.current import Current
 from traincheck_instrument.tracebacks import without_ours
-from traincheck_trace_schema.errors import ConfigError
+from traincheck_trace_schema.errors import EXIT_UNUSABLE, ConfigError
 
 if TYPE_CHECKING:
     from traincheck_instrument.settings import RecordingSettings
@@ -36,7 +36,8 @@ def run_program(settings_path: str) -> None:
     """Run the program that the settings name, as `python script.py` would.
 
     Its own exceptions leave this function; the traceback that Python then prints begins in the
-    user's file. A fault of TrainCheck is told on stderr, and the program runs unrecorded.
+    user's file. A fault of TrainCheck is told on stderr, and the program runs unrecorded; only
+    settings that cannot be read end the process, with exit code 2.
     """
     settings = _read_settings(Path(settings_path))
     spelled = os.environ.pop(ARGV0, None) or str(settings.script)
@@ -71,7 +72,9 @@ def _read_settings(path: Path) -> RecordingSettings:
     try:
         return RecordingSettings.read(path)
     except ConfigError as error:
-        sys.exit(f"traincheck: {error}")  # without it, it is not even known what to run
+        # Without them it is not even known what to run.
+        sys.stderr.write(f"traincheck: {error}\n")
+        sys.exit(EXIT_UNUSABLE)
 
 
 def _code(settings: RecordingSettings, filename: str) -> CodeType:

@@ -16,14 +16,12 @@ class Faults:
 
     report: Callable[[str], None]  # writes the gap into the trace
     strict: bool = False
-    count: int = 0
     _told: set[tuple[str, str]] = attrs.field(factory=set)
 
     def contain(self, doing: str, error: Exception) -> None:
         """Take note of a fault met while `doing` something; call it from an except block."""
         if self.strict:
             raise error
-        self.count += 1
         # What came out of the program may fail to say what it is, and stderr may be closed.
         with contextlib.suppress(Exception):
             detail = _in_words(doing, error)
@@ -39,5 +37,5 @@ def _in_words(doing: str, error: Exception) -> str:
     place = f"({where.name}, line {where.lineno})"
     try:
         return f"{doing}: {type(error).__name__}: {error} {place}"
-    except Exception:  # noqa: BLE001 - an error of the program's own making
+    except Exception:  # noqa: BLE001  an error of the program's own making
         return f"{doing}: {type(error).__name__} {place}"

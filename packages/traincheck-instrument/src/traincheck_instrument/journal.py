@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from traincheck_instrument.open_calls import ThreadState
-    from traincheck_instrument.position import StepClock
     from traincheck_instrument.sink.shard import Shard
+    from traincheck_instrument.step_clock import StepClock
 
 
 class Journal:

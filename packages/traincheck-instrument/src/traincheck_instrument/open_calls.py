@@ -40,6 +40,6 @@ class ThreadState(threading.local):
         self.is_busy = False  # the recorder is at work; what is called now is its own doing
 
     @property
-    def is_pythons(self) -> bool:
+    def is_of_program(self) -> bool:
         """Whether the program made the thread; those of a backward on a device are torch's."""
         return not isinstance(threading.current_thread(), threading._DummyThread)  # noqa: SLF001

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from traincheck_instrument.api.spec import FunctionSpec
-    from traincheck_instrument.position import StepClock
     from traincheck_instrument.sink.shard import Shard
+    from traincheck_instrument.step_clock import StepClock
 
 
 # Modes and subclasses of the program would take part in what the recorder does with tensors; the
@@ -39,8 +39,11 @@ class Recorder:
     functions called there are not recorded.
     """
 
-    def __init__(self, shard: Shard, clock: StepClock, attributes: Iterable[str]) -> None:
+    def __init__(
+        self, shard: Shard, clock: StepClock, attributes: Iterable[str], *, wants_contexts: bool
+    ) -> None:
         self.clock = clock
+        self._wants_contexts = wants_contexts
         self.thread = ThreadState(itertools.count().__next__)
         self.optimizers = Optimizers(on_named=self._name_object)
         self._journal = Journal(shard, clock, self.thread)
@@ -75,7 +78,7 @@ class Recorder:
         try:
             with _without_modes():
                 return self._begin(spec, args, kwargs, owner)
-        except Exception as error:  # noqa: BLE001 - training must not feel our faults
+        except Exception as error:  # noqa: BLE001  training must not feel our faults
             self.faults.contain(f"the begin of {spec.name}", error)
             return None
         finally:
@@ -108,7 +111,7 @@ class Recorder:
         if src is not None:
             record["src"] = src
         self._add_arguments(record, spec, args, kwargs)
-        if contexts := active_contexts(self._encode):
+        if self._wants_contexts and (contexts := active_contexts(self._encode)):
             record["ctx"] = contexts
         record["t_ns"] = time.monotonic_ns()
         self._journal.write(record)
@@ -122,7 +125,7 @@ class Recorder:
             return
         try:
             self._observer.look(phase, call)
-        except Exception as error:  # noqa: BLE001 - training must not feel our faults
+        except Exception as error:  # noqa: BLE001  training must not feel our faults
             self.faults.contain(f"the look at variables around {call.spec.name}", error)
 
     def _may_look(self) -> bool:
@@ -135,7 +138,7 @@ class Recorder:
         if self._looking is None:
             self._looking = thread.ordinal
         is_other = thread.ordinal != self._looking
-        if is_other and thread.is_pythons and not self._is_blind:
+        if is_other and thread.is_of_program and not self._is_blind:
             self._is_blind = True
             self._journal.gap("fault", "several threads train: variables are not looked at")
         return not is_other and not self._is_blind
@@ -164,7 +167,7 @@ class Recorder:
                 add(record)
             record["t_ns"] = time.monotonic_ns()
             self._journal.write(record)
-        except Exception as error:  # noqa: BLE001 - training must not feel our faults
+        except Exception as error:  # noqa: BLE001  training must not feel our faults
             self.faults.contain(f"the end of {call.spec.name}", error)
         finally:
             thread.is_busy = False
@@ -318,7 +321,7 @@ class Recorder:
         try:
             with _without_modes():
                 yield
-        except Exception as error:  # noqa: BLE001 - training must not feel our faults
+        except Exception as error:  # noqa: BLE001  training must not feel our faults
             self.faults.contain(doing, error)
         finally:
             thread.is_busy = was_busy

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import time
 from multiprocessing import util as multiprocessing_util
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincheck_instrument.api.installer import ApiInstaller
 from traincheck_instrument.current import Current
 from traincheck_instrument.identity import Identity
-from traincheck_instrument.position import StepClock
 from traincheck_instrument.recorder import Recorder
 from traincheck_instrument.sink.shard import Shard
+from traincheck_instrument.step_clock import StepClock
 from traincheck_instrument.trackers.variables import ATTRIBUTES
 from traincheck_trace_schema import records
 from traincheck_trace_schema.plan import Plan, VariablePlan
@@ -35,8 +34,13 @@ class Session:
         self._plan = _plan(settings)
         sampling = settings.sampling
         clock = StepClock(interval=sampling.interval, warm_up=sampling.warm_up)
-        self._shard = Shard(Path(settings.output_dir), self._header, lambda: self._identity.rank)
-        self.recorder = Recorder(self._shard, clock, _attributes(self._plan))
+        self._shard = Shard(settings.output_dir, self._header, lambda: self._identity.rank)
+        self.recorder = Recorder(
+            self._shard,
+            clock,
+            _attributes(self._plan),
+            wants_contexts=self._plan.functions is None or bool(self._plan.contexts),
+        )
         self._api = ApiInstaller(self.recorder, self._plan)
 
     def install(self) -> None:
@@ -71,6 +75,7 @@ class Session:
             **self._identity.fields(),
             "tracker": settings.tracker if _attributes(plan) else None,
             "tensor_format": settings.tensor_format,
+            "steps_from": settings.steps_from,
             "sampling": {
                 "interval": settings.sampling.interval,
                 "warm_up": settings.sampling.warm_up,
@@ -132,7 +137,7 @@ def end(*, clean: bool) -> None:
 def _plan(settings: RecordingSettings) -> Plan:
     """Return the plan of the settings, or the one that records everything public."""
     if settings.plan_path is not None:
-        return read_plan(Path(settings.plan_path))
+        return read_plan(settings.plan_path)
     variables = (VariablePlan(role="parameter", attributes=ATTRIBUTES),)
     return Plan(id="full", functions=None, variables=variables)
 

@@ -25,6 +25,7 @@ class RecordingSettings:
     tracker: Literal["subclass"] = "subclass"
     sampling: Sampling = attrs.field(factory=Sampling)
     tensor_format: Literal["hash"] = "hash"
+    steps_from: Literal["source", "hand"] | None = None  # who marks the steps, if anybody does
 
     @classmethod
     def read(cls, path: Path) -> RecordingSettings:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _PATHS = sysconfig.get_paths()
 _NOT_USER = tuple(
-    os.path.join(path, "")  # noqa: PTH118 - compared with the text of code objects
+    os.path.join(path, "")  # noqa: PTH118  compared with the text of code objects
     for path in {_PATHS["stdlib"], _PATHS["platstdlib"], _PATHS["purelib"], _PATHS["platlib"]}
 )
 _OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")  # noqa: PTH100, PTH118, PTH120
@@ -27,7 +27,7 @@ class SourceLines:
 
     def caller(self, depth: int) -> tuple[FrameType, int] | None:
         """Return the frame `depth` levels above the caller's, and its line, if it is user code."""
-        frame = sys._getframe(depth + 1)  # noqa: SLF001 - the documented way to a caller's frame
+        frame = sys._getframe(depth + 1)  # noqa: SLF001  the documented way to a caller's frame
         code = frame.f_code
         is_user = self._is_user.get(code)
         if is_user is None:

@@ -47,9 +47,7 @@ class Call:
     documented: tuple[str, ...]  # the function, then the public base methods that it overrides
     names: frozenset[str]  # those, and its aliases
     parent: Call | None
-    thread: int
     begin: RawRecord
-    seq: int
 
     def is_within(self, other: Call) -> bool:
         """Whether this call is `other` or was made inside it, at any depth."""

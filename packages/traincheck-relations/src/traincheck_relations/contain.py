@@ -270,7 +270,7 @@ class ContainMonitor:
             for index, child in each:
                 yield from self._each(index, child, event, call, (before, after), context)
 
-    def _each(  # noqa: PLR0913, PLR0917 - one occasion is all of these
+    def _each(  # noqa: PLR0913, PLR0917  one occasion is all of these
         self,
         index: int,
         child: VarTypeParam,

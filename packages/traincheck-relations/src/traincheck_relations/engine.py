@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 import attrs
 
 from traincheck_relations.api import Event, Example, Gap, Monitor, Proposer
-from traincheck_relations.replay import replay
+from traincheck_relations.replay import Replay
 from traincheck_trace_schema.errors import TraincheckError
 from traincheck_trace_schema.invariants import Params
 
@@ -75,7 +75,7 @@ def propose(run: Run, relations: Mapping[str, Relation]) -> Proposals:
     audience = _Audience[Proposer]()
     for name, relation in relations.items():
         audience.admit(name, relation.proposer)
-    for item in replay(run):
+    for item in Replay(run):
         if isinstance(item, Event):
             for follower in audience.wanted_by(item):
                 with follower:
@@ -114,7 +114,7 @@ class Watch:
         return self._audience.seen
 
     def __iter__(self) -> Iterator[tuple[str, Example]]:
-        for item in replay(self._run):
+        for item in Replay(self._run):
             if isinstance(item, Event):
                 for follower in self._audience.wanted_by(item):
                     yield from _examples(follower, follower.watcher.on_event, item)

@@ -114,7 +114,9 @@ class PerCallMonitor:
         return ()
 
     def on_gap(self, gap: Gap) -> None:
-        """Do nothing: a call whose end was recorded can be judged."""
+        """Forget the calls that were open when records were lost."""
+        for key in [key for key in self._begun if key[0] == gap.process]:
+            del self._begun[key]
 
     def on_end(self, *, complete: bool) -> Iterable[Example]:
         """Do nothing: a call without an end is no occasion."""

@@ -37,6 +37,9 @@ _PHRASES: Mapping[tuple[str, Scalar], str] = {
     ("ctx.grad_mode", False): "gradients are disabled",
     ("run.first_step", True): "it is not later than the first step",
     ("run.first_step", False): "the first step is over",
+    ("run.first_micro_step", True): "it is the first of the batches whose gradients are added up",
+    ("run.first_micro_step", False): "gradients are added to those of an earlier batch",
+    ("ctx.inference_mode", True): "inference mode is on",
 }
 _KINDS: Mapping[str, str] = {
     "call.arg.": "the argument {}",

@@ -47,7 +47,7 @@ def compare_ranks(
             yield _example(index, name, attribute, contents, by_rank, state)
 
 
-def _example(  # noqa: PLR0913, PLR0917 - one comparison is all of these
+def _example(  # noqa: PLR0913, PLR0917  one comparison is all of these
     index: int,
     name: str,
     attribute: str,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
 from traincheck_relations.api import Call, Event, Gap, VariableState
 from traincheck_trace_schema.reader import Run, StreamItem, WindowEnd
-from traincheck_trace_schema.window import BEFORE_PASS, Window, window_of
+from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window
 
 if TYPE_CHECKING:
     from traincheck_trace_schema.values import Json
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 Occurrence: TypeAlias = Event | Gap | WindowEnd
 
 _NOT_LOST = "sampling"  # the reason of a gap after which the state is told anew
-_BEFORE_FIRST_STEP = Window(-1, 0, BEFORE_PASS)
 
 
 @attrs.define(eq=False)
@@ -26,7 +25,7 @@ class ProcessState:
 
     groups: Mapping[str, tuple[int, ...]]
     stage: str = "init"
-    window: Window = _BEFORE_FIRST_STEP
+    window: Window = BEFORE_FIRST_STEP
     calls: dict[int, Call] = attrs.field(factory=dict)
     live: dict[int, VariableState] = attrs.field(factory=dict)
     sources: dict[int, str] = attrs.field(factory=dict)
@@ -60,9 +59,7 @@ class Replay:
         self._run = run
         self._documented: dict[str, tuple[str, ...]] = {}
         self._names: dict[str, frozenset[str]] = {}
-        self._processes = [
-            ProcessState(_groups(attrs.asdict(shard.header))) for shard in run.shards
-        ]
+        self._processes = [ProcessState(_groups(shard.raw_header)) for shard in run.shards]
 
     def __iter__(self) -> Iterator[Occurrence]:
         for item in self._run.stream():
@@ -73,8 +70,7 @@ class Replay:
         kind = record["kind"]
         state = self._processes[item.process]
         shard = self._run.shards[item.process]
-        if "seq" in record:
-            state.window = window_of(record)
+        state.window = item.window
         if kind == "gap":
             if record["reason"] != _NOT_LOST:
                 state.forget()
@@ -138,17 +134,10 @@ class Replay:
             documented=self._documented.get(function) or (function,),
             names=self._names.get(function) or frozenset((function,)),
             parent=state.call(record.get("parent")),
-            thread=record["thread"],
             begin=record,
-            seq=record["seq"],
         )
         state.calls[call.id] = call
         return call
-
-
-def replay(run: Run) -> Iterable[Occurrence]:
-    """Replay a run from its beginning."""
-    return Replay(run)
 
 
 def _updated(before: VariableState | None, record: dict[str, Any]) -> VariableState:

@@ -48,7 +48,10 @@ _Mask: TypeAlias = NDArray[np.bool_]
 
 
 def separate(
-    positives: Collection[Context], negatives: Collection[Context], *, is_incidental: bool = True
+    positives: Collection[Context],
+    negatives: Collection[Context],
+    *,
+    incidental_separates: bool = True,
 ) -> list[ConditionGroup]:
     """Return the simplest preconditions that hold in all `positives` and in no negative.
 
@@ -59,8 +62,8 @@ def separate(
     Args:
         positives: Contexts in which a claim held.
         negatives: Contexts in which it did not.
-        is_incidental: Whether incidental facts and names may separate; with few negatives, some
-            always do so by accident.
+        incidental_separates: Whether incidental facts and names may separate; with few negatives,
+            some always do so by accident.
     """
     if not positives:
         return []
@@ -72,10 +75,10 @@ def separate(
     plain = table.without(_LAST_RESORT)
     essential = plain.without([name for name in plain.columns if name.startswith(_INCIDENTAL)])
     found = _separating(essential)
-    if not found and is_incidental:
+    if not found and incidental_separates:
         found = _separating(plain)
     found = found or _inverted(essential.swapped())
-    if not found and is_incidental:
+    if not found and incidental_separates:
         found = _separating(table)
     return found
 

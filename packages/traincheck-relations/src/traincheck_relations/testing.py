@@ -51,7 +51,7 @@ def optimizer(name: str, type_: str = "torch.optim.SGD") -> Json:
     return {"object": {"type": type_, "name": name}}
 
 
-def train(  # noqa: PLR0913 - each is a way in which runs differ
+def train(  # noqa: PLR0913  each is a way in which runs differ
     rank: ShardBuilder,
     steps: int,
     *,

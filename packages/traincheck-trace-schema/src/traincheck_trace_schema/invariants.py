@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import attrs
 
-from traincheck_trace_schema.values import Json, Scalar
+from traincheck_trace_schema.values import Scalar
 
 SCHEMA = "traincheck.invariants"
 VERSION = "1.0"
@@ -120,4 +120,3 @@ class Invariant:
     num_negative_examples: int | None = None
     runs: tuple[str, ...] = ()
     tracker: str | None = None
-    extra: Mapping[str, Json] = attrs.field(factory=dict)

@@ -31,7 +31,7 @@ class VariablePlan:
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """What to record; `functions` None: every public function of the instrumented modules."""
+    """What to record; `functions` None: every public Python function of the modules."""
 
     schema: str = SCHEMA
     version: str = VERSION

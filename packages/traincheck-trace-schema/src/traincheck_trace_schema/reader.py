@@ -11,14 +11,13 @@ import attrs
 
 from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.shard import (
-    BEFORE_FIRST_STEP,
     Findings,
     Shard,
     StreamItem,
     open_shard,
     read_shard,
 )
-from traincheck_trace_schema.window import Window
+from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

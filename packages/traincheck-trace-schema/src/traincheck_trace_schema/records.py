@@ -108,7 +108,7 @@ class FunctionRecord(Record):
     kind: ClassVar[Literal["function"]] = "function"
     name: str
     bases: tuple[str, ...] = ()  # the public base methods that it overrides, nearest first
-    aliases: tuple[str, ...] = ()  # names by place of definition, as 0.x wrote them
+    aliases: tuple[str, ...] = ()  # other public names, and that by place of definition
     parameters: tuple[str, ...] = ()
 
 

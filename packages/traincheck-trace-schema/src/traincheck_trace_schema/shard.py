@@ -16,12 +16,11 @@ from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.form import is_well_formed
 from traincheck_trace_schema.records import SCHEMA, VERSION, Header
 from traincheck_trace_schema.version import check_version
-from traincheck_trace_schema.window import BEFORE_PASS, Window, window_of
+from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window, window_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-BEFORE_FIRST_STEP = Window(-1, 0, BEFORE_PASS)
 
 _WITHOUT_WINDOW = frozenset({"header", "footer"})
 _ABOUT_THE_SHARD = _WITHOUT_WINDOW | {"gap"}

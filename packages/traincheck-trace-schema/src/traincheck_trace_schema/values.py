@@ -39,6 +39,7 @@ class TensorValue:
     zero: bool | None = None  # every element is zero
     finite: bool | None = None
     statistics: Mapping[str, Json] | None = None
+    placements: tuple[str, ...] | None = None  # of a distributed tensor: how it is spread
     data: tuple[Json, ...] | None = None  # in logical row-major order
 
 

@@ -26,6 +26,9 @@ class Window:
     eval_step: int
 
 
+BEFORE_FIRST_STEP = Window(-1, 0, BEFORE_PASS)
+
+
 def window_of(record: Mapping[str, Any]) -> Window:
     """Return the window in which a record of a trace lies."""
     eval_pass = record.get("eval_pass", 0)

@@ -10,6 +10,6 @@ class TensorResultRelation(PerCallRelation):
     claim = "returns one tensor"
     needs_result = True
 
-    def holds(self, call, end):  # noqa: ARG002 - the interface
+    def holds(self, call, end):  # noqa: ARG002  the interface
         """Whether the result that was recorded is a tensor."""
         return isinstance(end.get("result"), dict) and "tensor" in end["result"]

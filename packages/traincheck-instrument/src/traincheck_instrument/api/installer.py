@@ -132,7 +132,7 @@ class ApiInstaller:
                     continue
                 if (spec := self._spec(function)) is not None:
                     self._wrap(function, spec)
-        except Exception as error:  # noqa: BLE001 - training must not feel our faults
+        except Exception as error:  # noqa: BLE001  training must not feel our faults
             recorder.faults.contain("the construction of an optimizer", error)
 
     def _is_wrapped(self, function: Callable[..., Any] | None) -> bool:

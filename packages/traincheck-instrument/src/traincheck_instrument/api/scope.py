@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Compilers, exporters, device housekeeping and tooling: they don't compute a training step.
 _LEFT_OUT_MODULES = frozenset(
-    [
+    {
         "torch.accelerator",
         "torch.ao",
         "torch.autograd.forward_ad",
@@ -16,19 +16,6 @@ _LEFT_OUT_MODULES = frozenset(
         "torch.autograd.profiler_legacy",
         "torch.autograd.profiler_util",
         "torch.autograd.variable",
-        "torch.TypedStorage",
-        "torch.UntypedStorage",
-        "torch.masked",
-        "torch.nested",
-        "torch.nn.intrinsic",
-        "torch.nn.qat",
-        "torch.nn.quantizable",
-        "torch.nn.quantized",
-        "torch.monitor",
-        "torch.quasirandom",
-        "torch.utils.data.datapipes",
-        "torch.utils.data.graph",
-        "torch.utils.data.graph_settings",
         "torch.backends",
         "torch.classes",
         "torch.compiler",
@@ -48,87 +35,79 @@ _LEFT_OUT_MODULES = frozenset(
         "torch.hub",
         "torch.jit",
         "torch.library",
+        "torch.masked",
+        "torch.monitor",
         "torch.mps",
         "torch.mtia",
         "torch.multiprocessing",
+        "torch.nested",
+        "torch.nn.intrinsic",
+        "torch.nn.qat",
+        "torch.nn.quantizable",
+        "torch.nn.quantized",
         "torch.onnx",
         "torch.ops",
         "torch.overrides",
         "torch.package",
         "torch.profiler",
         "torch.quantization",
+        "torch.quasirandom",
         "torch.random",
         "torch.return_types",
         "torch.serialization",
         "torch.sparse",
         "torch.storage",
         "torch.testing",
-        "torch.torch_version",
         "torch.types",
         "torch.utils",
-        "torch.version",
         "torch.xpu",
-    ]
+    }
 )
 _KEPT_MODULES = frozenset(
-    [
+    {
+        "torch.cuda.amp",
+        "torch.utils.checkpoint",
         "torch.utils.data",
         "torch.utils.data.dataloader",
         "torch.utils.data.distributed",
         "torch.utils.data.sampler",
-        "torch.utils.checkpoint",
-        "torch.cuda.amp",
-    ]
+    }
 )
 
 # Questions, listings and set-up: they tell facts or build the model, and change nothing in a step.
-_LEFT_OUT_PREFIXES = [
+_LEFT_OUT_PREFIXES = (
     "_",
-    "add_",
-    "can_",
     "get_",
     "has_",
     "is_",
     "named_",
     "new_",
-    "print_",
     "register_",
-    "result_type",
     "set_",
-    "torch_",
     "use_",
     "vmap",
-    "xpu_",
-]
+)
 _LEFT_OUT_NAMES = frozenset(
-    [
+    {
+        "add_module",
+        "add_param_group",
         "apply",
         "are_deterministic_algorithms_enabled",
         "buffers",
         "children",
         "compile",
         "cond",
-        "configure_ddp",
         "extra_repr",
-        "finfo",
-        "iinfo",
         "modules",
         "parameters",
-        "typename",
-        "while_loop",
-        "share_memory",
-        "align_as",
-        "align_to",
-        "refine_names",
-        "rename",
-        "unflatten",
         "reinforce",
+        "share_memory",
+        "share_memory_",
         "storage",
         "storage_type",
-        "share_memory_",
-        "state_dict_hook",
-        "stack_trace",
-    ]
+        "typename",
+        "unflatten",
+    }
 )
 
 
@@ -144,4 +123,4 @@ def is_worth_walking(module: str) -> bool:
 def is_worth_recording(path: str) -> bool:
     """Whether calls of the function with this public path say something about training."""
     name = path.rpartition(".")[2]
-    return not name.startswith(tuple(_LEFT_OUT_PREFIXES)) and name not in _LEFT_OUT_NAMES
+    return not name.startswith(_LEFT_OUT_PREFIXES) and name not in _LEFT_OUT_NAMES

@@ -108,7 +108,7 @@ class Shard:
                 self._wake.clear()
                 self._write_waiting()
             self._write_waiting()
-        except Exception as error:  # noqa: BLE001 - a fault of ours ends the trace, not the training
+        except Exception as error:  # noqa: BLE001  a fault of ours ends the trace, not the training
             self._give_up(f"a fault of the writer: {type(error).__name__}: {error}")
 
     def _write_waiting(self) -> None:

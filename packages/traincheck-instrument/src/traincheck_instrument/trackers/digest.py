@@ -15,7 +15,6 @@ import torch
 import xxhash
 
 ALGORITHM = "xxh3"
-_vector_norm = torch.linalg.vector_norm  # as it is without a wrapper
 
 
 def is_readable(tensor: torch.Tensor) -> bool:
@@ -60,7 +59,7 @@ def largest(tensor: torch.Tensor) -> float:
         return 0.0
     if not (dense.is_floating_point() or dense.is_complex()) or dense.element_size() == 1:
         dense = dense.float()
-    return float(_vector_norm(dense, math.inf))
+    return float(torch.linalg.vector_norm(dense, math.inf))
 
 
 def digest_text(value: int) -> str:

@@ -64,7 +64,7 @@ class ParameterPatches:
         self._original_new = vars(torch.nn.Parameter)["__new__"]
         original = torch.nn.Parameter.__new__
 
-        def new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> Any:  # noqa: FBT001, FBT002 - torch's signature
+        def new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> Any:  # noqa: FBT001, FBT002  torch's signature
             # torch refuses instances of a subclass as data, other than Parameter itself.
             if isinstance(data, TrackedParameter):
                 data = data.detach()

@@ -214,7 +214,7 @@ def _is_sharded(tensor: torch.Tensor) -> bool:
 
 def _local(tensor: torch.Tensor) -> torch.Tensor:
     """Return the part of a distributed tensor that lies in this process; no communication."""
-    return tensor._local_tensor if _is_sharded(tensor) else tensor  # type: ignore[attr-defined]  # noqa: SLF001 - to_local() enters autograd
+    return tensor._local_tensor if _is_sharded(tensor) else tensor  # type: ignore[attr-defined]  # noqa: SLF001  to_local() enters autograd
 
 
 def _storage_key(parameter: torch.nn.Parameter) -> int:

@@ -87,7 +87,7 @@ class StepClock:
         self._is_stopped = True
         self.is_recording = False
 
-    def _record(self, wanted: bool) -> None:  # noqa: FBT001 - says what the method is about
+    def _record(self, wanted: bool) -> None:  # noqa: FBT001  says what the method is about
         self.is_recording = wanted and not self._is_stopped
 
     def _is_sampled(self, step: int) -> bool:
