@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 import attrs
 
 from traincheck_trace_schema.invariants import (
-    APIParam,
-    OccasionParam,
     ScopeParam,
     VarNameParam,
     VarTypeParam,
+    function_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from traincheck_trace_schema.invariants import Invariant, Param
+    from traincheck_trace_schema.invariants import Invariant
 
 
 @attrs.frozen(kw_only=True)
@@ -44,7 +43,7 @@ class Pattern:
 def pattern_of(invariant: Invariant) -> Pattern:
     """Return the kind of an invariant's claim."""
     params = invariant.params
-    function = next((name for name in map(_function, params) if name is not None), None)
+    function = next((name for name in map(function_of, params) if name is not None), None)
     variables = [param for param in params if isinstance(param, VarTypeParam | VarNameParam)]
     quantified = [param for param in variables if isinstance(param, VarTypeParam)]
     return Pattern(
@@ -102,9 +101,3 @@ def usual_causes(pattern: Pattern) -> str:
         if all(facts[name] == value for name, value in wanted.items()):
             return text.replace("\n", " ")
     return ""
-
-
-def _function(param: Param) -> str | None:
-    if isinstance(param, APIParam):
-        return param.api_full_name
-    return param.function if isinstance(param, OccasionParam) else None

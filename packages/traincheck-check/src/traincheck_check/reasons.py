@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traincheck_trace_schema.invariants import (
-    APIParam,
-    OccasionParam,
-    Params,
-    VarNameParam,
-    VarTypeParam,
-)
+from traincheck_trace_schema.invariants import VarNameParam, VarTypeParam, function_of
 
 if TYPE_CHECKING:
     from traincheck_check.checking import Checked
@@ -25,7 +19,8 @@ def why_not_triggered(finding: Finding, checked: Checked) -> str:
             return f"{fault.relation} failed: {fault.error}"
     if finding.unmet:
         return f"its precondition was met on none of its {finding.unmet} occasions"
-    function = _function(invariant.params)
+    # The first that is named gives the occasions.
+    function = next(filter(None, map(function_of, invariant.params)), None)
     if function is not None and function not in checked.seen.functions:
         return _why_not_called(function, checked)
     is_about_variables = any(
@@ -44,13 +39,3 @@ def _why_not_called(function: str, checked: Checked) -> str:
     if any(function in recording.functions for recording in recordings):
         return f"{function} was never called"
     return f"{function} was never called, or not recorded"
-
-
-def _function(params: Params) -> str | None:
-    """Return the function whose calls give the occasions: the first that is named."""
-    for param in params:
-        if isinstance(param, APIParam):
-            return param.api_full_name
-        if isinstance(param, OccasionParam) and param.function is not None:
-            return param.function
-    return None

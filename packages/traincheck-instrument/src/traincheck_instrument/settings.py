@@ -34,10 +34,8 @@ class RecordingSettings:
         Raises:
             ConfigError: the file cannot be read, or a field is wrong.
         """
-        try:
-            return structure(cls, read_json(path, error=ConfigError), error=ConfigError)
-        except ConfigError as error:
-            raise ConfigError(f"{path}: {error}") from error
+        document = read_json(path, error=ConfigError)
+        return structure(cls, document, where=str(path), error=ConfigError)
 
     def write(self, path: Path) -> None:
         """Write the settings file."""

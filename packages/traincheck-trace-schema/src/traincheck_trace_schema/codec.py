@@ -49,8 +49,16 @@ def content_id(obj: object) -> str:
     return hashlib.blake2b(text.encode(), digest_size=_ID_BYTES).hexdigest()
 
 
-def structure(cls: type[T], obj: object, *, error: type[TraincheckError] = TraceError) -> T:
+def structure(
+    cls: type[T], obj: object, *, where: str = "", error: type[TraincheckError] = TraceError
+) -> T:
     """Make an object of a document's class from plain values.
+
+    Args:
+        cls: The class.
+        obj: The values, as JSON gives them.
+        where: Where they stand, as `path:line`; the message begins with it.
+        error: What is raised.
 
     Raises:
         TraincheckError: of the class `error`; the message says which field is wrong and how.
@@ -58,7 +66,8 @@ def structure(cls: type[T], obj: object, *, error: type[TraincheckError] = Trace
     try:
         return _converter().structure(obj, cls)
     except (cattrs.BaseValidationError, Mismatch) as problem:
-        raise error(_explain(problem)) from problem
+        place = f"{where}: " if where else ""
+        raise error(f"{place}{_explain(problem)}") from problem
 
 
 def structure_record(raw: Mapping[str, Any]) -> TraceRecord:

@@ -48,10 +48,7 @@ def invariant_id(relation: str, params: Params, precondition: Mapping[str, Condi
 def _read(path: Path) -> Iterator[Invariant]:
     for where, line in read_json_lines(path, error=InvariantError):
         check_version(line, schema=SCHEMA, known=VERSION, where=where, error=InvariantError)
-        try:
-            yield structure(Invariant, line, error=InvariantError)
-        except InvariantError as error:
-            raise InvariantError(f"{where}: {error}") from error
+        yield structure(Invariant, line, where=where, error=InvariantError)
 
 
 def _canonical(value: Any) -> Any:

@@ -77,6 +77,13 @@ Param: TypeAlias = APIParam | VarTypeParam | VarNameParam | OccasionParam | Scop
 Params: TypeAlias = tuple[Param, ...]
 
 
+def function_of(param: Param) -> str | None:
+    """Return the function that a param names, if it names one."""
+    if isinstance(param, APIParam):
+        return param.api_full_name
+    return param.function if isinstance(param, OccasionParam) else None
+
+
 @attrs.frozen(kw_only=True)
 class Clause:
     """A condition on one property of an occasion's context.

@@ -22,10 +22,7 @@ def read_plan(path: Path) -> Plan:
     """
     document = read_json(path, error=ConfigError)
     check_version(document, schema=SCHEMA, known=VERSION, where=str(path), error=ConfigError)
-    try:
-        return structure(Plan, document, error=ConfigError)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
+    return structure(Plan, document, where=str(path), error=ConfigError)
 
 
 def write_plan(path: Path, plan: Plan) -> None:

@@ -53,7 +53,4 @@ def read_verdicts(path: Path) -> list[Verdict]:
 
 def _result(cls: type[T], document: Any, where: str) -> T:
     check_version(document, schema=SCHEMA, known=VERSION, where=where, error=ConfigError)
-    try:
-        return structure(cls, document, error=ConfigError)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from error
+    return structure(cls, document, where=where, error=ConfigError)

@@ -120,10 +120,7 @@ def open_shard(path: Path) -> Shard | None:
     if raw is None or number != 1 or raw.get("kind") != "header":
         raise TraceError(f"{path}:1: must be the header of a trace of traincheck-collect")
     check_version(raw, schema=SCHEMA, known=VERSION, where=f"{path}:1", error=TraceError)
-    try:
-        header = structure(Header, raw)
-    except TraceError as error:
-        raise TraceError(f"{path}:1: {error}") from error
+    header = structure(Header, raw, where=f"{path}:1")
     with contextlib.closing(read_shard(path, 0, findings)) as items:
         first = next(items, None)
     start = first.window if first else BEFORE_FIRST_STEP
