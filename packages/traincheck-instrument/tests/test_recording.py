@@ -256,8 +256,11 @@ def test_nothing_is_recorded_after_the_end(record):
 def test_tracked_parameters_are_parameters_to_everyone(record):
     """Copies, state dicts, saving and new parameters made of tracked ones behave as without us."""
     model = nn.Linear(3, 2)
+    model.bias.requires_grad = False
+    printed = [repr(parameter) for parameter in (model.weight, model.bias)]
     with record():
         traincheck.track(model, name="model")
+        assert [repr(parameter) for parameter in (model.weight, model.bias)] == printed
         copied = copy.deepcopy(model)
         again = nn.Parameter(model.weight)
         buffer = io.BytesIO()

@@ -28,6 +28,11 @@ class TrackedParameter(torch.nn.Parameter):
         if name in _TOLD and (tell := TrackedParameter.on_assignment) is not None:
             tell(self)
 
+    def __repr__(self) -> str:  # type: ignore[override]  # as torch.nn.Parameter has it
+        """Print as `torch.nn.Parameter` does, whose tensor is printed as a plain one."""
+        plain = self.detach()
+        return f"Parameter containing:\n{plain.requires_grad_() if self.requires_grad else plain}"
+
     def __deepcopy__(self, memo: dict[int, Any]) -> torch.nn.Parameter:
         """Copy as `torch.nn.Parameter` does; the copy is tracked when it gets a name."""
         if id(self) not in memo:
