@@ -23,17 +23,28 @@ class Tee:
         """
         self._pipe = pipe
         self._targets = [stream, copy]
+        self._in_hand = False  # bytes that were read and not passed on yet
+        self._passed_on = 0  # chunks
         self._thread = threading.Thread(target=self._run, name="traincheck-tee", daemon=True)
         self._thread.start()
 
     def finish(self, timeout: float) -> None:
-        """Wait until all is copied, or for `timeout` seconds if another process holds the pipe."""
-        self._thread.join(timeout)
+        """Wait until all is copied, however slow its reader is.
+
+        If nothing comes for `timeout` seconds, another process holds the pipe: it is left to it.
+        """
+        before = -1
+        while self._thread.is_alive() and (self._in_hand or self._passed_on > before):
+            before = self._passed_on
+            self._thread.join(timeout)
 
     def _run(self) -> None:
         with self._pipe:
             while data := os.read(self._pipe.fileno(), _CHUNK):
+                self._in_hand = True
                 self._targets = [target for target in self._targets if _write_all(target, data)]
+                self._passed_on += 1
+                self._in_hand = False
 
 
 def _write_all(target: int, data: bytes) -> bool:

@@ -407,6 +407,20 @@ def test_what_a_failed_look_missed_is_told_by_the_next(record, monkeypatch):
     assert begun == {one["id"] for one in run.records("call_end")}
 
 
+def test_a_parameter_that_went_in_a_pause_is_told_gone(record):
+    """Otherwise it would seem to be there, and never to change again."""
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with record(interval=2) as run:
+        traincheck.track(model, name="model")
+        train(model, optimizer, steps=2)
+        del model[1]
+        traincheck.start_step()
+
+    gone = [one["names"] for one in run.records("var") if one["event"] == "gone"]
+    assert sorted(gone) == [["model.1.bias"], ["model.1.weight"]]
+
+
 def test_a_disk_that_is_full_for_a_while_leaves_a_gap(record):
     """Whole lines only, with the number of those that are missing, and training goes on."""
     with record() as run:

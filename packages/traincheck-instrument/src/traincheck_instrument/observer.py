@@ -75,7 +75,7 @@ class Observer:
 
     def resume(self) -> None:
         """Tell how the variables stand after a pause, which is no change."""
-        self.variables.walk()
+        self._write(self.variables.walk())
         self._write(self.variables.look(ATTRIBUTES, as_baseline=True))
 
     def after_fork(self) -> None:

@@ -18,9 +18,9 @@ _CLEARED = ("none", "zero")
 _MAX_NAMED = 8
 
 
-def is_told(before: VariableState, after: VariableState, attribute: str) -> bool:
-    """Whether the trace says enough to tell if an attribute has changed."""
-    return is_comparable(before, attribute) and is_comparable(after, attribute)
+def is_told(one: VariableState, other: VariableState, attribute: str) -> bool:
+    """Whether the trace says enough of an attribute in both states to compare them."""
+    return is_comparable(one, attribute) and is_comparable(other, attribute)
 
 
 def classes(before: VariableState, after: VariableState, attribute: str) -> tuple[str, str]:

@@ -21,11 +21,12 @@ from traincheck_relations.api import (
     Proposer,
     Requirements,
 )
+from traincheck_relations.change import is_told
 from traincheck_relations.observed import ObservedCall, ObservedCalls
 from traincheck_relations.occasion import position_of
 from traincheck_relations.properties import run_properties
 from traincheck_relations.rank_comparison import Sight, compare_ranks, is_whole
-from traincheck_relations.value import content, has_changed, is_comparable
+from traincheck_relations.value import content, has_changed
 from traincheck_trace_schema.invariants import (
     OccasionParam,
     Params,
@@ -127,9 +128,7 @@ class ConsistencyProposer:
     def _take(self, observed: ObservedCall) -> None:
         for attribute in observed.attributes.intersection(_COMPARED):
             if not any(
-                is_comparable(before, attribute)
-                and is_comparable(after, attribute)
-                and has_changed(before, after, attribute)
+                is_told(before, after, attribute) and has_changed(before, after, attribute)
                 for before, after in observed.pairs()
             ):
                 continue
@@ -217,11 +216,7 @@ class ConsistencyMonitor:
         by_name = {name: state for state in event.run.variables().values() for name in state.names}
         for index, first, second, attribute in self._ties:
             one, other = by_name.get(first), by_name.get(second)
-            if (
-                one is None
-                or other is None
-                or not (is_comparable(one, attribute) and is_comparable(other, attribute))
-            ):
+            if one is None or other is None or not is_told(one, other, attribute):
                 continue
             held = one is other or content(one, attribute) == content(other, attribute)
             yield Example(

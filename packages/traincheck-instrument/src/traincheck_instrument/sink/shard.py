@@ -27,6 +27,7 @@ _WAIT_AT = 16_384  # records; about 20 MB as dictionaries
 _FLUSH_SECONDS = 0.4
 _PAUSE_SECONDS = 0.001
 _NOWHERE = {"thread": 0, "seq": 0, "step": -1}
+_PLACE = (*_NOWHERE, "eval_pass", "eval_step", "micro_step")
 
 
 class Shard:
@@ -122,14 +123,15 @@ class Shard:
             records = [_gap("disk", self._lost, records[0]), *records]
         lines = "".join(map(_line, records)).encode()
         try:
-            with self.path.open("ab") as file:
+            # Without a buffer: one that a full disk refused would be written again at the close.
+            with self.path.open("ab", buffering=0) as file:
                 size = file.tell()
                 try:
-                    file.write(lines)
-                    file.flush()
+                    rest = memoryview(lines)
+                    while rest:
+                        rest = rest[file.write(rest) :]
                 except OSError:
-                    file.close()
-                    os.truncate(self.path, size)  # the next line begins at the begin of a line
+                    file.truncate(size)  # the next line begins where a line begins
                     raise
         except OSError as error:
             self._lost += len(records)
@@ -154,8 +156,8 @@ class Shard:
 
 def _gap(reason: str, count: int, near: Record) -> Record:
     """Make the record that says that others are missing, beside one that is there."""
-    place = {key: near.get(key, default) for key, default in _NOWHERE.items()}
-    return {"kind": "gap", **place, "reason": reason, "count": count}
+    place = {key: near[key] for key in _PLACE if key in near}
+    return {"kind": "gap", **_NOWHERE, **place, "reason": reason, "count": count}
 
 
 def _line(record: Record) -> str:
