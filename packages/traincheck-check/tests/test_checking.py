@@ -11,7 +11,7 @@ from traincheck_check.outcome import Outcome, outcome_of
 from traincheck_relations.registry import relations_for
 from traincheck_trace_schema.errors import InvariantError
 from traincheck_trace_schema.invariants import ConditionGroup, Invariant
-from traincheck_trace_schema.reader import open_runs
+from traincheck_trace_schema.reading import open_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from traincheck_check.checking import check_run
 from traincheck_check.outcome import outcome_of
 from traincheck_relations.registry import relations_for
 from traincheck_relations.testing import TraceBuilder
-from traincheck_trace_schema.reader import open_runs
+from traincheck_trace_schema.reading import open_runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

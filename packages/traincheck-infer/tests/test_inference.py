@@ -10,7 +10,7 @@ from traincheck_infer.inference import Inference, infer_invariants
 from traincheck_relations.api import Example, Interests, Position
 from traincheck_relations.registry import load_relations
 from traincheck_trace_schema.invariants import APIParam, Params
-from traincheck_trace_schema.reader import open_runs
+from traincheck_trace_schema.reading import open_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,7 +11,7 @@ from traincheck_trace_schema.invariants import (
     VarNameParam,
     VarTypeParam,
 )
-from traincheck_trace_schema.reader import open_run
+from traincheck_trace_schema.reading import open_run
 
 RELATION = ConsistencyRelation()
 

@@ -6,7 +6,7 @@ from traincheck_relations.contain import APIContainRelation
 from traincheck_relations.engine import Watch, propose
 from traincheck_relations.testing import TraceBuilder, optimizer, tensor, train
 from traincheck_trace_schema.invariants import APIParam, VarTypeParam
-from traincheck_trace_schema.reader import open_run
+from traincheck_trace_schema.reading import open_run
 
 STEP = "torch.optim.Optimizer.step"
 RELATION = APIContainRelation()

@@ -11,7 +11,7 @@ from traincheck_relations.engine import Watch, propose
 from traincheck_relations.testing import ShardBuilder, TraceBuilder
 from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.invariants import APIParam, Params
-from traincheck_trace_schema.reader import Run, open_runs
+from traincheck_trace_schema.reading import Run, open_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,7 +11,7 @@ from traincheck_relations.properties import (
 from traincheck_relations.replay import Replay
 from traincheck_relations.testing import TraceBuilder, optimizer, tensor
 from traincheck_trace_schema.invariants import APIParam
-from traincheck_trace_schema.reader import open_run
+from traincheck_trace_schema.reading import open_run
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import attrs
 from traincheck_check.finding import Finding
 from traincheck_relations.engine import Fault, Seen, Watch
 from traincheck_relations.preconditions import Test, compile_group, condition_of
-from traincheck_trace_schema.reader import Run
+from traincheck_trace_schema.reading import Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

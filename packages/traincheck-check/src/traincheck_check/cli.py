@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from traincheck_check.checking import Checked
     from traincheck_check.outcome import Outcome
     from traincheck_trace_schema.invariants import Invariant
-    from traincheck_trace_schema.reader import Run
+    from traincheck_trace_schema.reading import Run
 
 
 @click.command("check", cls=TraincheckCommand)
@@ -59,7 +59,7 @@ def check(
     from traincheck_check.terminal import MAX_WIDTH, screen, wrapped  # noqa: PLC0415
     from traincheck_relations.registry import relations_for  # noqa: PLC0415
     from traincheck_trace_schema.invariant_file import read_invariants  # noqa: PLC0415
-    from traincheck_trace_schema.reader import open_runs  # noqa: PLC0415
+    from traincheck_trace_schema.reading import open_runs  # noqa: PLC0415
 
     given = given_traces(trace_folders, traces)
     claims = read_invariants(invariants)

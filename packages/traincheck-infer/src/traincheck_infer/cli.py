@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traincheck_infer.inference import Inference
-    from traincheck_trace_schema.reader import Run
+    from traincheck_trace_schema.reading import Run
 
 
 @click.command("infer", cls=TraincheckCommand)
@@ -42,7 +42,7 @@ def infer(
     from traincheck_infer.inference import infer_invariants  # noqa: PLC0415  numpy, 0.2 s
     from traincheck_relations.registry import load_relations  # noqa: PLC0415
     from traincheck_trace_schema.invariant_file import write_invariants  # noqa: PLC0415
-    from traincheck_trace_schema.reader import open_runs  # noqa: PLC0415
+    from traincheck_trace_schema.reading import open_runs  # noqa: PLC0415
 
     began = time.perf_counter()
     given = given_traces(trace_folders, traces)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from traincheck_relations.api import Relation
     from traincheck_trace_schema.invariants import ConditionGroup
-    from traincheck_trace_schema.reader import Run
+    from traincheck_trace_schema.reading import Run
 
 
 @attrs.frozen(kw_only=True)

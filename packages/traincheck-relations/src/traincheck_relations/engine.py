@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from traincheck_relations.api import Relation
-    from traincheck_trace_schema.reader import Run
+    from traincheck_trace_schema.reading import Run
 
 _CALL_KINDS = frozenset(("call_begin", "call_end", "call_error"))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 
 from traincheck_relations.api import Call, Event, Gap, VariableState
-from traincheck_trace_schema.reader import Run, StreamItem, WindowEnd
+from traincheck_trace_schema.reading import Run, StreamItem, WindowEnd
 from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ Stage: TypeAlias = Literal[
 Role: TypeAlias = Literal["parameter", "buffer", "module", "optimizer", "scheduler", "scaler"]
 VarEvent: TypeAlias = Literal["baseline", "appeared", "changed", "gone"]
 Phase: TypeAlias = Literal["begin", "end", "step_end"]
-GapReason: TypeAlias = Literal["sampling", "disk", "queue", "encoding", "fault"]
+GapReason: TypeAlias = Literal["sampling", "disk", "queue", "encoding", "fault", "limit"]
 
 
 @attrs.frozen(kw_only=True)

@@ -39,7 +39,10 @@ class TensorValue:
     zero: bool | None = None  # every element is zero
     finite: bool | None = None
     statistics: Mapping[str, Json] | None = None
-    placements: tuple[str, ...] | None = None  # of a distributed tensor: how it is spread
+    placements: tuple[str, ...] | None = None  # of a distributed tensor, by mesh dimension
+    global_shape: tuple[int, ...] | None = (
+        None  # of a distributed tensor: `shape` is the local part
+    )
     data: tuple[Json, ...] | None = None  # in logical row-major order
 
 

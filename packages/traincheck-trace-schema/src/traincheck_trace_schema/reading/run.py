@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 
 from traincheck_trace_schema.errors import TraceError
-from traincheck_trace_schema.shard import (
+from traincheck_trace_schema.reading.shard import (
     Findings,
     Shard,
     StreamItem,
@@ -26,14 +26,25 @@ if TYPE_CHECKING:
 __all__ = ["Run", "Shard", "Stream", "StreamItem", "WindowEnd", "open_run", "open_runs"]
 
 _PATTERNS = ("trace_*.json", "trace_*.json.gz")
-_LOSING = ("disk", "queue", "encoding", "fault")  # reasons of a gap; sampling loses nothing
+_LOSING = (
+    "disk",
+    "queue",
+    "encoding",
+    "fault",
+    "limit",
+)  # reasons of a gap; sampling loses nothing
 
 
 @attrs.frozen
 class WindowEnd:
-    """Every record of this window, of all processes, came before."""
+    """Every record of this window, of all processes, came before.
+
+    `without` are the ranks of the world that took no part in it: they left no trace, had ended
+    without a footer, or were given up.
+    """
 
     window: Window
+    without: tuple[int, ...] = ()
 
 
 Stream: TypeAlias = "Iterator[StreamItem | WindowEnd]"

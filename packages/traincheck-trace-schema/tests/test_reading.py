@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from traincheck_trace_schema.errors import TraceError
-from traincheck_trace_schema.reader import Run, StreamItem, WindowEnd, open_run, open_runs
+from traincheck_trace_schema.reading import Run, StreamItem, WindowEnd, open_run, open_runs
 from traincheck_trace_schema.window import AFTER_PASS, BEFORE_PASS, Window, window_of
 
 if TYPE_CHECKING:

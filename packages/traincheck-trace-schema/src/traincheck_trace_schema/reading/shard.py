@@ -13,7 +13,7 @@ import attrs
 
 from traincheck_trace_schema.codec import dumps, loads, structure
 from traincheck_trace_schema.errors import TraceError
-from traincheck_trace_schema.form import is_well_formed
+from traincheck_trace_schema.reading.form import is_well_formed
 from traincheck_trace_schema.records import SCHEMA, VERSION, Header
 from traincheck_trace_schema.version import check_version
 from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window, window_of
