@@ -186,3 +186,27 @@ def test_a_stray_word_is_refused(place):
 
     assert result.returncode == 2
     assert "stray" in result.stderr
+
+
+def test_a_trace_that_reaches_its_size_ends_and_the_program_does_not(training):
+    """The option is named once, the traces stay below it, and the result is the plain run's."""
+    options = ("--models-to-track", "model", "--max-trace-size", "1MB")
+
+    plain = training.run("python", "train.py", "300")
+    recorded = training.collect("-p", "train.py", *options, "--", "300")
+
+    assert recorded.returncode == 0
+    assert recorded.stdout == plain.stdout
+    assert recorded.stderr.count("--max-trace-size") == 1
+    assert sum(path.stat().st_size for path in training.out.glob("trace_*")) <= 1_000_000
+
+
+def test_compressed_traces_are_read_like_others(training):
+    """`--gzip` names them `.json.gz`; the summary counts their steps."""
+    options = ("--models-to-track", "model", "--gzip")
+
+    recorded = training.collect("-p", "train.py", *options, "--", "3")
+
+    (trace,) = training.out.glob("trace_*")
+    assert trace.name.endswith(".json.gz")
+    assert "rank 0: 3" in recorded.stderr

@@ -40,6 +40,14 @@ def error(*arguments: str) -> str:
         (["-p", "train.py", "-s", "no.sh"], "error: --shscript: there is no file no.sh"),
         (["-p", "train.py", "--output-dir", "train.py"], "error: --output-dir: "),
         (["-p", "train.py", "-i", "none.json"], "error: none.json: cannot be read: "),
+        (
+            ["-p", "train.py", "--max-trace-size", "5 apples"],
+            "error: Invalid value for '--max-trace-size': '5 apples' is no size; write it as",
+        ),
+        (
+            ["-p", "train.py", "--max-trace-size", "900kB"],
+            "error: Invalid value for '--max-trace-size': '900kB' is less than 1MB",
+        ),
         (["-s", "run.sh"], "error: Missing option '-p' / '--pyscript'"),
         (
             ["-p", "train.py", "--models-to-track"],

@@ -8,6 +8,7 @@ from typing import Literal
 
 import click
 
+from traincheck_launcher.size import trace_size
 from traincheck_trace_schema.cli import ManyValues, TraincheckCommand
 
 _PATH = click.Path(path_type=Path)
@@ -92,6 +93,18 @@ class _CollectCommand(TraincheckCommand):
     help="What is kept of a tensor. So far: a digest of its content.",
 )
 @click.option(
+    "--max-trace-size",
+    callback=trace_size,
+    metavar="SIZE",
+    help="Stop recording when the traces of all processes together have reached this size, such "
+    "as 500MB or 2GiB. The program goes on.  [default: no limit]",
+)
+@click.option(
+    "--gzip",
+    is_flag=True,
+    help="Compress the traces, to a tenth of their size.",
+)
+@click.option(
     "--explain",
     "explains",
     is_flag=True,
@@ -111,6 +124,8 @@ def collect(  # noqa: PLR0913  one for each option
     warm_up_steps: int,
     model_tracker_style: Literal["subclass"],
     tensor_dump_format: Literal["hash"],
+    max_trace_size: int | None,
+    gzip: bool,
     explains: bool,
 ) -> int:
     """Run a training program and record what it does.
@@ -139,6 +154,8 @@ def collect(  # noqa: PLR0913  one for each option
         sampling=Sampling(interval=sampling_interval, warm_up=warm_up_steps),
         tracker=model_tracker_style,
         tensor_format=tensor_dump_format,
+        max_trace_bytes=max_trace_size,
+        gzip=gzip,
     )
     if explains:
         return collecting.explain_only(options)

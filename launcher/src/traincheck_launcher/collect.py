@@ -18,7 +18,7 @@ from traincheck_launcher.explain import NO_TRAINING_LOOP, explain
 from traincheck_launcher.output_folder import OutputFolder, default_name
 from traincheck_launcher.program import check_shell_script, read_program
 from traincheck_launcher.trace_summary import summarise
-from traincheck_trace_schema.errors import EXIT_CLEAN, ConfigError
+from traincheck_trace_schema.errors import EXIT_CLEAN
 from traincheck_trace_schema.files import write_atomically
 from traincheck_trace_schema.records import Sampling
 
@@ -54,6 +54,8 @@ class CollectOptions:
     sampling: Sampling = attrs.field(factory=Sampling)
     tracker: Literal["subclass"] = "subclass"
     tensor_format: Literal["hash"] = "hash"
+    max_trace_bytes: int | None = None
+    gzip: bool = False
 
 
 def collect(options: CollectOptions, command: tuple[str, ...]) -> int:
@@ -99,14 +101,9 @@ def explain_only(options: CollectOptions) -> int:
 def _plan(options: CollectOptions) -> Plan | None:
     if not options.invariants:
         return None
-    from traincheck_relations.planning import plan_for  # noqa: PLC0415  only for selective runs
-    from traincheck_trace_schema.invariant_file import read_invariants  # noqa: PLC0415
+    from traincheck_launcher.selection import plan_of  # noqa: PLC0415  only for selective runs
 
-    invariants = read_invariants(options.invariants)
-    if not invariants:
-        files = ", ".join(map(str, options.invariants))
-        raise ConfigError(f"--invariants: no invariant in {files}; nothing would be recorded")
-    return plan_for(invariants)
+    return plan_of(options.invariants)
 
 
 def _write_inputs(
@@ -124,6 +121,8 @@ def _write_inputs(
         models=options.models,
         tracker=options.tracker,
         tensor_format=options.tensor_format,
+        max_trace_bytes=options.max_trace_bytes,
+        gzip=options.gzip,
         steps_from=_steps_from(rewritten.findings),
         plan_path=None if plan is None else folder.plan,
         sampling=options.sampling,

@@ -6,6 +6,7 @@ import linecache
 import os
 import resource
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -432,14 +433,14 @@ def test_a_disk_that_is_full_for_a_while_leaves_a_gap(record):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, limit[1]))
         for _ in range(300):
             functional.relu(torch.ones(1))
-        while not Current.session._shard._lost:
+        while not Current.session._shard._writer.has_loss:
             time.sleep(0.01)
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         functional.relu(torch.ones(1))
 
     (gap,) = run.records("gap")
     assert gap["reason"] == "disk"
-    assert gap["count"] >= 256
+    assert gap["count"] > 0
 
 
 def wait_for(run):
@@ -485,6 +486,28 @@ def test_threads_have_stacks_of_their_own(record):
     (relu,) = run.calls("torch.nn.functional.relu")
     assert relu["thread"] != run.calls("torch.nn.Sequential.forward")[0]["thread"]
     assert "parent" not in relu
+
+
+def test_records_of_several_threads_are_numbered_as_they_lie_in_the_file(record):
+    """Their order is the file's, however the threads take turns (`records` holds it to that)."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with record() as run:
+            threads = [threading.Thread(target=call_often) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+
+    assert len(run.calls("torch.nn.functional.relu")) == 4 * 300
+
+
+def call_often():
+    for _ in range(300):
+        functional.relu(torch.ones(1))
 
 
 def test_a_forked_worker_writes_a_shard_of_its_own(record):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from typing import TYPE_CHECKING, Any
 
 from traincheck_instrument.source_lines import SourceLines
@@ -16,14 +17,18 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """The records of this process, in the order in which they are begun."""
+    """The records of this process, in the order in which they are written, whatever the thread."""
 
     def __init__(self, shard: Shard, clock: StepClock, thread: ThreadState) -> None:
-        self.write = shard.append
         self.flush = shard.flush
         self.lines = SourceLines()
         self._clock = clock
         self._thread = thread
+        self._shard = shard
+        self._append = shard.append
+        self._told_gaps = 0
+        # Reentrant: a signal handler of the program may set a mark while a record is written.
+        self._order = threading.RLock()
         self._next_seq = itertools.count().__next__
 
     def begin(self, kind: str) -> dict[str, Any]:
@@ -31,9 +36,24 @@ class Journal:
         return {
             "kind": kind,
             "thread": self._thread.ordinal,
-            "seq": self._next_seq(),
+            "seq": -1,
             **self._clock.fields,
         }
+
+    def write(self, record: dict[str, Any], *, since: int | None = None) -> int:
+        """Number a record, hand it over, and return its number.
+
+        Args:
+            record: The record, which must not change any more.
+            since: Of a change: the number of the last look at what changed.
+        """
+        with self._order:
+            seq: int = self._next_seq()
+            record["seq"] = seq
+            if since is not None:
+                record["between"] = (since, seq)
+            self._append(record)
+        return seq
 
     def gap(self, reason: str, detail: str = "") -> None:
         """Say that records are missing here."""
@@ -42,6 +62,11 @@ class Journal:
         if detail:
             record["detail"] = detail[:500].encode("utf-8", "replace").decode()
         self.write(record)
+
+    def lost_records(self) -> bool:
+        """Whether records were lost since this was last asked; a gap says so by now."""
+        before, self._told_gaps = self._told_gaps, self._shard.gaps
+        return self._told_gaps != before
 
     def source(self, frame: FrameType, line: int) -> int:
         """Return the number of a line of user code, which is told once."""
@@ -57,4 +82,5 @@ class Journal:
 
     def after_fork(self) -> None:
         """Tell lines anew; called in a child, which has a shard of its own."""
+        self._order = threading.RLock()  # another thread may have held it
         self.lines = SourceLines()

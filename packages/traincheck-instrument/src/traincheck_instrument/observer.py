@@ -64,8 +64,8 @@ class Observer:
             record["function"] = call.spec.name
         record["roles"] = ROLES
         record["attributes"] = looked_at
-        self._last_look.update(dict.fromkeys(looked_at, record["seq"]))
-        self._journal.write(record)
+        seq = self._journal.write(record)
+        self._last_look.update(dict.fromkeys(looked_at, seq))
 
     def end_step(self) -> None:
         """Look for parameters that came and went, then at all of them."""
@@ -108,11 +108,12 @@ class Observer:
                 {"optimizer": name, "group": group} for name, group in variable.holders
             ]
             record["attributes"] = change.attributes
+            since = None
             if during is not None:
                 record["call"] = during.id
             elif is_change:
-                record["between"] = (self._since(change), record["seq"])
+                since = self._since(change)
                 src = self._assigned.get(id(variable.reference()))
                 if src is not None:
                     record["src"] = src
-            self._journal.write(record)
+            self._journal.write(record, since=since)

@@ -308,10 +308,15 @@ class Recorder:
         self._journal.write(record)
 
     def _resume_or_pause(self) -> None:
-        """After a pause say that records were left out, and how the variables stand now."""
-        if self.clock.is_recording and not self._was_recording:
-            self._journal.gap("sampling")
-            self._observer.resume()
+        """After a pause say that records were left out, and how the variables stand now.
+
+        Readers forget how they stood, too, where records were lost.
+        """
+        if self.clock.is_recording:
+            if not self._was_recording:
+                self._journal.gap("sampling")
+            if self._journal.lost_records() or not self._was_recording:
+                self._observer.resume()
         self._was_recording = self.clock.is_recording
 
     @contextmanager

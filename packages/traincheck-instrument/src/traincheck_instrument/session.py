@@ -11,7 +11,7 @@ from traincheck_instrument.api.installer import ApiInstaller
 from traincheck_instrument.current import Current
 from traincheck_instrument.identity import Identity
 from traincheck_instrument.recorder import Recorder
-from traincheck_instrument.sink.shard import Shard
+from traincheck_instrument.sink.shard import Shard, ShardOptions
 from traincheck_instrument.step_clock import StepClock
 from traincheck_instrument.trackers.variables import ATTRIBUTES
 from traincheck_trace_schema import records
@@ -34,7 +34,13 @@ class Session:
         self._plan = _plan(settings)
         sampling = settings.sampling
         clock = StepClock(interval=sampling.interval, warm_up=sampling.warm_up)
-        self._shard = Shard(settings.output_dir, self._header, lambda: self._identity.rank)
+        self._shard = Shard(
+            settings.output_dir,
+            self._header,
+            lambda: self._identity.rank,
+            ShardOptions(compresses=settings.gzip, max_bytes=settings.max_trace_bytes),
+            on_full=clock.stop,
+        )
         self.recorder = Recorder(
             self._shard,
             clock,

@@ -25,6 +25,8 @@ class RecordingSettings:
     tracker: Literal["subclass"] = "subclass"
     sampling: Sampling = attrs.field(factory=Sampling)
     tensor_format: Literal["hash"] = "hash"
+    gzip: bool = False  # traces are compressed
+    max_trace_bytes: int | None = None  # of all traces together; None: as many as there are
     steps_from: Literal["source", "hand"] | None = None  # who marks the steps, if anybody does
 
     @classmethod

@@ -13,12 +13,13 @@ import zlib
 
 import torch
 import xxhash
+from torch._C import _functorch
 
 ALGORITHM = "xxh3"
 
 
 def is_readable(tensor: torch.Tensor) -> bool:
-    """Whether the tensor has content in memory: not sparse, meta, fake or with freed storage.
+    """Whether the tensor has content in memory: not sparse, meta, fake, wrapped or freed.
 
     Reading a tensor whose storage was freed (FSDP does so) ends the process.
     """
@@ -28,7 +29,17 @@ def is_readable(tensor: torch.Tensor) -> bool:
         and tensor.device.type != "meta"
         and not tensor.is_quantized
         and not tensor.is_nested
+        and _has_memory(tensor)
         and (tensor.numel() == 0 or tensor.untyped_storage().size() > 0)
+    )
+
+
+def _has_memory(tensor: torch.Tensor) -> bool:
+    """Whether it does not merely stand for another one, or for zeros, at the address 0."""
+    return not (
+        _functorch.is_functorch_wrapped_tensor(tensor)
+        or torch._is_functional_tensor(tensor)  # noqa: SLF001  there is no public way to ask
+        or tensor._is_zerotensor()  # noqa: SLF001  see above
     )
 
 
@@ -40,11 +51,13 @@ def fingerprint(tensor: torch.Tensor) -> int:
         dense = dense.resolve_conj()
     if dense.is_neg():
         dense = dense.resolve_neg()
+    kind = zlib.crc32(f"{dense.dtype} {tuple(dense.shape)}".encode())
+    if dense.element_size() == 1:
+        dense = dense.view(torch.uint8)  # torch can't copy those of less than a byte
     dense = dense.cpu().contiguous()
     size = dense.numel() * dense.element_size()
     # Not through numpy(): it makes the storage unresizable for good, and FSDP then fails.
     content = (ctypes.c_char * size).from_address(dense.data_ptr()) if size else b""
-    kind = zlib.crc32(f"{dense.dtype} {tuple(dense.shape)}".encode())
     return int(xxhash.xxh3_64_intdigest(content, seed=kind))
 
 

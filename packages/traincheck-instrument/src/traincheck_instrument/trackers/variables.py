@@ -161,9 +161,9 @@ class Variables:
         value = parameter if name == "data" else getattr(parameter, name)
         mark: object = value
         if isinstance(value, torch.Tensor):
-            value = _local(value)
-            readable = is_readable(value)
-            mark = fingerprint(value) if readable else ("unreadable", value.shape, value.dtype)
+            local = self._encoder.tensor.local(value)
+            readable = is_readable(local)
+            mark = fingerprint(local) if readable else str(self._encoder.tensor(value))
         elif value is None:
             mark = "none"
         if variable.seen.get(name) == mark:
@@ -176,18 +176,18 @@ class Variables:
         if isinstance(mark, int):
             described["digest"] = digest_text(mark)
             if name == "grad":
-                magnitude = largest(value)
+                magnitude = largest(local)
                 described["zero"] = magnitude == 0.0
                 described["finite"] = math.isfinite(magnitude)
-        if _is_sharded(parameter):
-            described["placements"] = [str(placement) for placement in parameter.placements]  # type: ignore[attr-defined]
         return [{"tensor": described}]
 
     def _new(self, parameter: torch.nn.Parameter) -> Variable:
         self._convert(parameter)
         number = self._count
         self._count += 1
-        storage = self._storages.setdefault(_storage_key(parameter), number)
+        local = self._encoder.tensor.local(parameter)
+        key = local.untyped_storage()._cdata if is_readable(local) else id(parameter)  # noqa: SLF001
+        storage = self._storages.setdefault(key, number)
         return Variable(id=number, storage=storage, reference=weakref.ref(parameter), names=())
 
 
@@ -206,17 +206,3 @@ def _changed_marks(variable: Variable, parameter: torch.nn.Parameter) -> dict[st
     }
     variable.seen.update({f".{name}": value for name, value in changed.items()})
     return changed
-
-
-def _is_sharded(tensor: torch.Tensor) -> bool:
-    return hasattr(tensor, "placements") and hasattr(tensor, "to_local")
-
-
-def _local(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the part of a distributed tensor that lies in this process; no communication."""
-    return tensor._local_tensor if _is_sharded(tensor) else tensor  # type: ignore[attr-defined]  # noqa: SLF001  to_local() enters autograd
-
-
-def _storage_key(parameter: torch.nn.Parameter) -> int:
-    local = _local(parameter)
-    return local.untyped_storage()._cdata if is_readable(local) else id(parameter)  # noqa: SLF001

@@ -1,0 +1,43 @@
+"""What is recorded for invariants: the plan, and what is told of those that can't be checked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import click
+
+from traincheck_relations.planning import plan_for
+from traincheck_relations.registry import not_checkable, relations_for
+from traincheck_trace_schema.errors import ConfigError
+from traincheck_trace_schema.invariant_file import read_invariant_files
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from traincheck_trace_schema.plan import Plan
+
+
+def plan_of(paths: Sequence[Path]) -> Plan:
+    """Return the plan for checking the invariants of some files.
+
+    Raises:
+        ConfigError: there are none.
+        InvariantError: a file cannot be read, or none of the invariants can be checked.
+    """
+    files = read_invariant_files(paths)
+    for note in files.notes:
+        click.echo(f"note: {note}", err=True)
+    if not files.invariants:
+        names = ", ".join(map(str, paths))
+        raise ConfigError(f"--invariants: no invariant in {names}; nothing would be recorded")
+    relations = relations_for(files.invariants)
+    left_out = not_checkable(files.invariants, relations)
+    for reason, count in Counter(left_out.values()).items():
+        plural = "s" if count > 1 else ""
+        click.echo(
+            f"warning: nothing is recorded for {count} invariant{plural}: {reason}", err=True
+        )
+    kept = [invariant for invariant in files.invariants if invariant.id not in left_out]
+    return plan_for(kept, relations)

@@ -1,0 +1,6 @@
+"""Turns values of a training program into what a trace may hold."""
+
+from traincheck_instrument.encode.encoder import Encoder
+from traincheck_instrument.encode.scalars import Json
+
+__all__ = ["Encoder", "Json"]

@@ -1,0 +1,40 @@
+"""The facts that later records refer to, remembered so that they can be told again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from traincheck_instrument.sink.lines import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# The stage holds until another one begins; of headers the last holds.
+KINDS = frozenset(("header", "function", "source", "stage"))
+
+
+def in_order(records: Iterable[Record]) -> list[Record]:
+    """Return records as they were made, headers first."""
+    return sorted(records, key=lambda record: record.get("seq", -1))
+
+
+@attrs.define
+class Facts:
+    """The facts of a process: as many as it has functions and lines that call them."""
+
+    _known: dict[tuple[str, object], Record] = attrs.field(factory=dict)
+
+    def learn(self, facts: Iterable[Record]) -> None:
+        """Remember facts, each in place of what it replaces."""
+        for fact in facts:
+            self._known[fact["kind"], fact.get("name", fact.get("id"))] = fact
+
+    def all(self) -> list[Record]:
+        """Return every fact, in the order in which they were told."""
+        return in_order(self._known.values())
+
+    def header(self) -> Record:
+        """Return the header."""
+        return self._known["header", None]

@@ -1,0 +1,41 @@
+"""Records as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from traincheck_trace_schema.codec import dumps
+
+Record: TypeAlias = Mapping[str, Any]
+
+_NOWHERE = {"thread": 0, "seq": 0, "step": -1}
+_PLACE = (*_NOWHERE, "eval_pass", "eval_step", "micro_step")
+_REFUSED = (TypeError, ValueError, OverflowError, RecursionError)
+
+
+def encode_lines(records: Sequence[Record]) -> tuple[bytes, list[str]]:
+    """Return records as lines, and their kinds; a gap stands in place of one that has no JSON."""
+    try:
+        texts = [*map(dumps, records)]
+    except _REFUSED:
+        records = [*map(_or_gap, records)]
+        texts = [*map(dumps, records)]
+    texts.append("")  # the last line ends too
+    return "\n".join(texts).encode(), [record["kind"] for record in records]
+
+
+def gap(reason: str, near: Record, *, count: int | None, detail: str = "") -> Record:
+    """Make the record that says that others are missing, where one of them was."""
+    place = {key: near[key] for key in _PLACE if key in near}
+    told = {"detail": detail} if detail else {}
+    return {"kind": "gap", **_NOWHERE, **place, "reason": reason, "count": count, **told}
+
+
+def _or_gap(record: Record) -> Record:
+    try:
+        dumps(record)
+    except _REFUSED as error:
+        detail = f"{record['kind']} could not be written: {error}"
+        return gap("encoding", record, count=1, detail=detail)
+    return record
