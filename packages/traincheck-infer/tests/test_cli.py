@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from traincheck_infer.cli import infer
 from traincheck_relations.testing import TraceBuilder
 from traincheck_trace_schema.invariant_file import read_invariants
+from traincheck_trace_schema.legacy.testing import OldTrace
 
 if TYPE_CHECKING:
     from conftest import WriteRun
@@ -124,3 +125,20 @@ def test_an_unknown_relation_is_told_with_the_known_ones(write_run: WriteRun) ->
     assert result.exit_code == 2
     assert "'APIContain'" in result.stderr
     assert "APIContainRelation" in result.stderr
+
+
+def test_old_traces_are_read(tmp_path: Path) -> None:
+    """What TrainCheck 0.x wrote gives invariants too."""
+    trace = OldTrace(tmp_path / "old")
+    thread = trace.thread()
+    for step in range(1, 12):
+        thread.at(step=step, stage="training")
+        with thread.call("torch.optim.sgd.SGD.step"), thread.call("torch.optim.sgd.sgd"):
+            pass
+
+    result = run("-f", trace.write())
+
+    assert result.exit_code == 0, result.output
+    assert "Read 1 run: 11 training steps" in result.output
+    learnt = {each.text_description for each in read_invariants([Path("invariants.json")])}
+    assert learnt == {"Each call of torch.optim.SGD.step calls torch.optim.sgd.sgd"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,3 +92,15 @@ def test_an_invariant_of_a_relation_that_is_not_installed_is_told() -> None:
     """What cannot be checked must not silently go unrecorded."""
     with pytest.raises(InvariantError, match=r"'Missing'.*not installed"):
         plan_for([invariant("f", relation="Missing")])
+
+
+def test_what_can_be_checked_is_recorded_also_beside_what_can_not() -> None:
+    """An old file may name relations that are not installed."""
+    params = (APIParam(api_full_name="f"), APIParam(api_full_name="g"))
+    known = attrs.evolve(
+        invariant("f", relation="APIContainRelation"), params=params, precondition={}
+    )
+
+    plan = plan_for([invariant("h", relation="Missing"), known])
+
+    assert [function.name for function in plan.functions or ()] == ["f", "g"]

@@ -6,12 +6,20 @@ import sys
 from importlib.metadata import EntryPoint
 from types import ModuleType
 
+import attrs
 import pytest
 
 from traincheck_relations import registry
-from traincheck_relations.registry import load_relations, relations_for
+from traincheck_relations.preconditions import ALWAYS
+from traincheck_relations.registry import load_relations, not_checkable, relations_for
 from traincheck_trace_schema.errors import ConfigError, InvariantError, PluginError
-from traincheck_trace_schema.invariants import APIParam, Invariant
+from traincheck_trace_schema.invariants import (
+    APIParam,
+    Clause,
+    ConditionGroup,
+    Conjunction,
+    Invariant,
+)
 
 
 class First:
@@ -167,3 +175,69 @@ def test_params_that_a_relation_does_not_understand_are_refused_at_once() -> Non
 
     with pytest.raises(InvariantError, match="abc: APIContainRelation does not understand"):
         relations_for([wrong])
+
+
+def contains(id_: str, *names: str, **fields: object) -> Invariant:
+    return Invariant(
+        id=id_,
+        text_description="",
+        relation=str(fields.pop("relation", "APIContainRelation")),
+        params=tuple(APIParam(api_full_name=name) for name in names),
+        precondition={},
+        **fields,
+    )
+
+
+def test_what_can_not_be_checked_does_not_stop_the_others() -> None:
+    """A relation that is not installed, params and conditions that are not understood are named."""
+    unequal = Conjunction(clauses=(Clause(type="unequal", prop_name="var.name"),))
+    invariants = [
+        contains("fine", "f", "g"),
+        contains("missing", "f", relation="Missing"),
+        contains("few", "f"),
+        attrs.evolve(contains("other"), relation="PerCall"),
+        attrs.evolve(contains("group", "f", "g"), precondition={"mood": ALWAYS}),
+        attrs.evolve(
+            contains("pair", "f", "g"),
+            precondition={"parent_func_call_pre": ConditionGroup(preconditions=(unequal,))},
+        ),
+    ]
+
+    relations = relations_for(invariants)
+    reasons = not_checkable(invariants, relations)
+
+    assert set(relations) == {"APIContainRelation"}
+    assert reasons.pop("missing") == "relation 'Missing' is not installed"
+    assert reasons.pop("other") == "relation 'PerCall' is not installed"
+    assert reasons.pop("few").startswith("APIContainRelation does not understand its params: ")
+    assert "precondition group 'mood' is not understood" in reasons.pop("group")
+    assert "is about several records" in reasons.pop("pair")
+    assert reasons == {}
+
+
+def test_if_none_can_be_checked_each_reason_is_told_once() -> None:
+    """With the relations that are installed."""
+    invariants = [contains(id_, "f", relation="Missing") for id_ in "abc"]
+
+    with pytest.raises(InvariantError) as caught:
+        relations_for(invariants)
+
+    assert str(caught.value).startswith(
+        "None of the invariants can be checked: a: relation 'Missing' is not installed (installed"
+    )
+
+
+def test_a_relation_that_ignores_arguments_is_not_asked_about_them(plugins: Plugins) -> None:
+    """It would judge calls that are not meant."""
+    plugins.install(First)
+    asks = Invariant(
+        id="1",
+        text_description="",
+        relation="First",
+        params=(APIParam(api_full_name="f", arguments={"p": 1}),),
+        precondition={},
+    )
+
+    reasons = not_checkable([asks], load_relations(only=["First"]))
+
+    assert reasons == {"1": "First does not look at arguments and exceptions, as its params ask"}

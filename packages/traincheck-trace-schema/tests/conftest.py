@@ -79,6 +79,28 @@ class TraceBuilder:
         path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
         return path
 
+    def append(self, name: str, *records: dict[str, Any]) -> Path:
+        """Add records to a shard that is not compressed, as its process does while it runs."""
+        path = self.folder / name
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(f"{dumps(record)}\n" for record in records)
+        return path
+
+
+@attrs.define
+class Clock:
+    """A clock that stands still until it is set."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
 
 @pytest.fixture
 def trace(tmp_path: Path) -> TraceBuilder:

@@ -15,7 +15,14 @@ from traincheck_trace_schema.codec import (
 from traincheck_trace_schema.errors import ConfigError, TraceError
 from traincheck_trace_schema.invariants import APIParam, Clause, Conjunction, Invariant
 from traincheck_trace_schema.plan import FunctionPlan
-from traincheck_trace_schema.records import CallBegin, Footer, Observe, VarRecord
+from traincheck_trace_schema.records import (
+    Absent,
+    CallBegin,
+    CallEnd,
+    Footer,
+    Observe,
+    VarRecord,
+)
 from traincheck_trace_schema.values import TensorValue
 
 PLACE = {"thread": 1, "seq": 2, "step": 3}
@@ -37,12 +44,13 @@ def test_text_is_written_plainly() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
-        ("id", "7", "field 'id' must be an integer, got '7'"),
-        ("id", True, "field 'id' must be an integer, got True"),
-        ("id", 1.0, "field 'id' must be an integer, got 1.0"),
-        ("function", 7, "field 'function' must be a text, got 7"),
+        ("id", "7", "field 'id' must be an integer of at least 0, got '7'"),
+        ("id", True, "field 'id' must be an integer of at least 0, got True"),
+        ("id", 1.0, "field 'id' must be an integer of at least 0, got 1.0"),
+        ("function", 7, "field 'function' must be a text that is not empty, got 7"),
         ("args", [], "field 'args' must be an object, got []"),
-        ("step", None, "field 'step' must be an integer, got None"),
+        ("step", None, "field 'step' must be an integer of at least -1, got None"),
+        ("thread", 1.5, "field 'thread' must be an integer, got 1.5"),
     ],
 )
 def test_scalars_are_not_converted(field: str, value: object, reason: str) -> None:
@@ -59,7 +67,7 @@ def test_scalars_are_not_converted(field: str, value: object, reason: str) -> No
         ({"held_by": [{"optimizer": "o"}]}, "field 'held_by[0].group' is missing"),
         ({"names": "weight"}, "field 'names' must be a list, got 'weight'"),
         ({"between": [1]}, "field 'between' must have 2 items, got [1]"),
-        ({"between": [1, "2"]}, "field 'between[1]' must be an integer, got '2'"),
+        ({"between": [1, "2"]}, "field 'between[1]' must be an integer of at least 0, got '2'"),
         ({"event": "came"}, "field 'event' must be one of 'baseline', "),
         ({"event": []}, "field 'event' must be one of 'baseline', "),
     ],
@@ -84,6 +92,60 @@ def test_a_message_leads_to_the_place(changed: dict[str, Any], reason: str) -> N
     assert str(caught.value).startswith(reason)
 
 
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"id": -1}, "field 'id' must be an integer of at least 0, got -1"),
+        ({"step": -2}, "field 'step' must be an integer of at least -1, got -2"),
+        ({"function": ""}, "field 'function' must be a text that is not empty, got ''"),
+        ({"args": {"x": {"tensor": {}}}}, "field \"args['x'].tensor."),
+        ({"args": {"x": [{"float": "big"}]}}, "field \"args['x'].float\" must be one of 'nan', "),
+        (
+            {"self": {"tensor": {"shape": [], "dtype": "int8", "device": "cpu", "digest": "x"}}},
+            "field 'self.tensor.digest' must be a text like 'xxh3:0123456789abcdef', got 'x'",
+        ),
+        ({"ctx": {"lr": {"a": 1, "b": 2}}}, "field \"ctx['lr']\" must be a text, a number, true, "),
+    ],
+)
+def test_constraints_are_checked(changed: dict[str, Any], reason: str) -> None:
+    """What the schema asks for beyond a type is asked for here, by a message that says what."""
+    with pytest.raises(TraceError) as caught:
+        structure_record({**CALL, **changed})
+
+    assert str(caught.value).startswith(reason)
+
+
+def test_a_message_shows_the_start_of_a_long_value() -> None:
+    """A document may hold megabytes where a number should stand."""
+    with pytest.raises(TraceError) as caught:
+        structure_record({**CALL, "id": ["x" * 1000] * 1000})
+
+    assert len(str(caught.value)) < 1000
+
+
+def test_deep_nesting_is_refused() -> None:
+    """Values may be nested as deep as Python follows them; what is deeper has a message too."""
+    value: Any = 1
+    for _ in range(400):
+        value = {"object": {"type": "t", "attributes": {"inner": value}}}
+
+    with pytest.raises(TraceError, match="nested too deep"):
+        structure_record({**CALL, "args": {"x": value}})
+
+
+def test_no_result_is_not_the_result_none() -> None:
+    """A call whose result was not requested differs from one that returned `None`."""
+    end = {"kind": "call_end", **PLACE, "id": 4, "function": "f"}
+
+    silent, none = structure_record(end), structure_record({**end, "result": None})
+
+    assert isinstance(silent, CallEnd)
+    assert silent.result is Absent.NOT_REQUESTED
+    assert isinstance(none, CallEnd)
+    assert none.result is None
+    assert (unstructure(silent), unstructure(none)) == (end, {**end, "result": None})
+
+
 def test_an_integer_will_do_for_a_number() -> None:
     """`12` is a valid number of seconds."""
     footer = structure_record({"kind": "footer", "records": {}, "seconds": 12})
@@ -104,8 +166,8 @@ def test_a_record_of_unknown_kind_is_refused(record: dict[str, Any]) -> None:
 
 
 def test_values_pass_through_untouched() -> None:
-    """A value is the very object that was read; nothing looks into it."""
-    value = {"tensor": {"shape": [1], "future": {}}}
+    """A value is the very object that was read, with what a newer minor version added to it."""
+    value = {"tensor": {"shape": [1], "dtype": "int8", "device": "cpu", "future": {}}}
 
     record = structure_record({**CALL, "args": {"x": value}})
 
@@ -159,7 +221,7 @@ def test_a_word_may_stand_for_a_list(cls: type, raw: dict[str, Any], made: objec
 
 def test_another_word_is_refused() -> None:
     """Only the one word stands for a list; its letters are no list."""
-    with pytest.raises(ConfigError, match=r"'arguments' must be one of 'all'; got 'some'"):
+    with pytest.raises(ConfigError, match=r"'arguments' must be 'all', got 'some'"):
         structure(FunctionPlan, {"name": "f", "arguments": "some"}, error=ConfigError)
 
 

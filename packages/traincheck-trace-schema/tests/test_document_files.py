@@ -85,16 +85,17 @@ def test_an_invariant_that_stands_twice_is_read_once(tmp_path: Path) -> None:
             {"version": "2.0"},
             (
                 "is traincheck.invariants version 2.0, and this TrainCheck knows version 1.x; "
-                "migrate it with traincheck-schema migrate"
+                "update TrainCheck to read it: pip install --upgrade traincheck-trace-schema; "
+                "older files are then moved on with: traincheck-schema migrate IN OUT"
             ),
         ),
         ({"schema": None}, "field 'schema' must be 'traincheck.invariants', got None"),
-        ({"relation": 3}, "field 'relation' must be a text, got 3"),
+        ({"relation": 3}, "field 'relation' must be a text that is not empty, got 3"),
         (
             {"params": [{"param_type": "Odd"}]},
             (
                 "field 'params[0]' must have 'param_type', one of APIParam, VarTypeParam, "
-                "VarNameParam, OccasionParam, ScopeParam, ValueParam; got 'Odd'"
+                "VarNameParam, InputOutputParam, OccasionParam, ScopeParam, ValueParam; got 'Odd'"
             ),
         ),
     ],

@@ -97,7 +97,7 @@ def test_lines_come_with_their_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"{}\n{oops\n", r"x:2: is no JSON: '{oops'"), (b"\xff", "x: is no UTF-8 text")],
+    [(b"{}\n{oops\n", r"x:2: is no JSON: '{oops'"), (b"\xff", "x:1: is no UTF-8 text")],
 )
 def test_what_is_no_json_is_told(tmp_path: Path, content: bytes, message: str) -> None:
     """The message names the line and shows it."""

@@ -13,20 +13,30 @@ from traincheck_trace_schema.errors import (
     TraceError,
     TraincheckError,
 )
+from traincheck_trace_schema.validation import schema
 
 CALL = {"kind": "call_begin", "thread": 1, "seq": 2, "step": 3, "id": 4, "function": "f"}
 
 
-@pytest.mark.parametrize("document", ["trace", "invariants", "plan", "results"])
+@pytest.mark.parametrize("document", validation.DOCUMENTS)
 def test_each_schema_is_a_valid_schema(document: str) -> None:
     """The schemas follow JSON Schema 2020-12."""
-    jsonschema.Draft202012Validator.check_schema(validation.load_schema(document))
+    for version in validation.versions_of(document):
+        jsonschema.Draft202012Validator.check_schema(validation.load_schema(document, version))
+
+
+@pytest.mark.parametrize("document", validation.DOCUMENTS)
+def test_the_version_that_is_written_has_a_schema(document: str) -> None:
+    """What the classes are of is among the versions that there are."""
+    assert validation.DOCUMENTS[document].version in validation.versions_of(document)
 
 
 def test_there_are_four_documents() -> None:
-    """Another name is refused, with those that there are."""
+    """Another name, or version, is refused, with those that there are."""
     with pytest.raises(ConfigError, match="must be one of trace, invariants, plan, results"):
         validation.load_schema("poem")
+    with pytest.raises(ConfigError, match=r"version of plan must be one of 1\.0; got 7\.1"):
+        validation.load_schema("plan", "7.1")
 
 
 @pytest.mark.parametrize(
@@ -73,17 +83,17 @@ def test_unknown_fields_are_allowed() -> None:
 def test_a_validator_is_compiled_once() -> None:
     """Validating many records does not compile the schema again."""
     validation.validate("trace", CALL)
-    before = validation._validator.cache_info().misses
+    before = schema._validator.cache_info().misses
 
     validation.validate("trace", CALL)
 
-    assert validation._validator.cache_info().misses == before
+    assert schema._validator.cache_info().misses == before
 
 
 def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """jsonschema-rs is an extra; who needs it is told how to get it."""
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
-    validation._validator.cache_clear()
+    schema._validator.cache_clear()
 
     with pytest.raises(ConfigError, match=r"pip install 'traincheck-trace-schema\[validate\]'"):
         validation.validate("trace", CALL)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
 from traincheck_check.finding import Finding
+from traincheck_check.unrecorded import unrecorded
 from traincheck_relations.engine import Fault, Seen, Watch
 from traincheck_relations.preconditions import Test, compile_group, condition_of
 from traincheck_trace_schema.reading import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from traincheck_relations.api import Relation
     from traincheck_trace_schema.invariants import Invariant, Params
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 _Guarded: TypeAlias = "tuple[Test, Finding]"
 
@@ -29,6 +34,7 @@ class Checked:
     findings: tuple[Finding, ...]
     seen: Seen
     faults: tuple[Fault, ...]
+    unchecked: Mapping[str, str] = attrs.field(factory=dict)  # id of an invariant: why
 
     @property
     def incomplete_because(self) -> tuple[str, ...]:
@@ -38,16 +44,24 @@ class Checked:
 
 
 def check_run(
-    run: Run, invariants: Sequence[Invariant], relations: Mapping[str, Relation]
+    run: Run,
+    invariants: Sequence[Invariant],
+    relations: Mapping[str, Relation],
+    unchecked: Mapping[str, str] = _NONE,
 ) -> Checked:
     """Check a run against invariants.
 
+    Args:
+        run: The run.
+        invariants: What is to be checked.
+        relations: The relations that they are about, by name.
+        unchecked: Ids of those that can't be checked, and why.
+
     Raises:
-        InvariantError: A precondition is not understood.
         TraceError: The trace cannot be read.
     """
     findings = tuple(map(Finding, invariants))
-    claims = _by_claim(findings, relations)
+    claims = _by_claim([one for one in findings if one.invariant.id not in unchecked], relations)
     watch = Watch(run, relations, {name: tuple(of) for name, of in claims.items()})
     by_index = {name: tuple(of.values()) for name, of in claims.items()}
     for name, example in watch:
@@ -56,7 +70,16 @@ def check_run(
                 finding.add(example)
             else:
                 finding.unmet += 1
-    return Checked(run=run, findings=findings, seen=watch.seen, faults=tuple(watch.faults))
+    silent = unrecorded(run, findings, watch.seen)
+    return Checked(
+        run=run,
+        findings=tuple(
+            Finding(one.invariant) if one.invariant.id in silent else one for one in findings
+        ),
+        seen=watch.seen,
+        faults=tuple(watch.faults),
+        unchecked={**unchecked, **silent},
+    )
 
 
 def _by_claim(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 def check(
     trace_folders: tuple[Path, ...],
     traces: tuple[Path, ...],
+    *,
+    strict: bool,
     invariants: tuple[Path, ...],
     output_dir: Path | None,
 ) -> int:
@@ -57,25 +60,29 @@ def check(
     from traincheck_check.checking import check_run  # noqa: PLC0415  --help does not need it
     from traincheck_check.outcome import outcome_of  # noqa: PLC0415
     from traincheck_check.terminal import MAX_WIDTH, screen, wrapped  # noqa: PLC0415
-    from traincheck_relations.registry import relations_for  # noqa: PLC0415
-    from traincheck_trace_schema.invariant_file import read_invariants  # noqa: PLC0415
+    from traincheck_relations.registry import not_checkable, relations_for  # noqa: PLC0415
+    from traincheck_trace_schema.invariant_file import read_invariant_files  # noqa: PLC0415
     from traincheck_trace_schema.reading import open_runs  # noqa: PLC0415
 
     given = given_traces(trace_folders, traces)
-    claims = read_invariants(invariants)
+    files = read_invariant_files(invariants)
+    claims = files.invariants
+    for note in files.notes:
+        click.echo(f"note: {note}", err=True)
     if not claims:
         raise InvariantError(
             f"{', '.join(map(str, invariants))}: has no invariant to check; infer from longer or "
             "more runs"
         )
     relations = relations_for(claims)
+    unchecked = not_checkable(claims, relations)
     results = output_dir or Path(
         f"traincheck_checker_results_{datetime.now().astimezone():%Y%m%d_%H%M%S}"
     )
-    runs = open_runs(given)
+    runs = open_runs(given, strict=strict)
     outcomes = []
     for run, name in zip(runs, _names(runs), strict=True):
-        checked = check_run(run, claims, relations)
+        checked = check_run(run, claims, relations, unchecked)
         outcome = outcome_of(checked)
         outcome.write(results / name)
         _warn(checked, claims)
@@ -111,6 +118,8 @@ def _warn(checked: Checked, claims: Iterable[Invariant]) -> None:
 
 
 def _warnings(checked: Checked, claims: Iterable[Invariant]) -> Iterator[str]:
+    for reason, count in Counter(checked.unchecked.values()).items():
+        yield f"not checked: {count} invariant{'s' if count > 1 else ''}: {reason}"
     if not checked.seen.steps:
         yield (
             "no training step is recorded in this trace, so little can be checked; collect again "

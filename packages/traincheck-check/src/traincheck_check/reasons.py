@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 def why_not_triggered(finding: Finding, checked: Checked) -> str:
     """Say in words why an invariant was not triggered."""
     invariant = finding.invariant
+    if reason := checked.unchecked.get(invariant.id):
+        return f"it can't be checked: {reason}"
     for fault in checked.faults:
         if fault.relation == invariant.relation:
             return f"{fault.relation} failed: {fault.error}"

@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 )
 @click.option("--enable-relation", cls=ManyValues, metavar="NAME", help="Use only these relations.")
 @click.option("--disable-relation", cls=ManyValues, metavar="NAME", help="Leave relations out.")
-def infer(
+def infer(  # noqa: PLR0913  one for each option
     trace_folders: tuple[Path, ...],
     traces: tuple[Path, ...],
+    *,
+    strict: bool,
     output: Path,
     enable_relation: tuple[str, ...],
     disable_relation: tuple[str, ...],
@@ -51,7 +53,7 @@ def infer(
             f"{output}: its folder does not exist; make it, or choose another with -o"
         )
     relations = load_relations(only=enable_relation or None, without=disable_relation)
-    runs = open_runs(given)
+    runs = open_runs(given, strict=strict)
     inference = infer_invariants(runs, relations)
     _insist_on_steps(inference)
     _warn_of_what_is_missing(runs, inference)

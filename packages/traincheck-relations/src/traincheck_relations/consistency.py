@@ -107,7 +107,8 @@ class ConsistencyProposer:
         if event.kind == "var":
             first, *others = event.record["names"]
             self._ties.update((first, other) for other in others)
-            changed = event.record["event"] == "changed" and "data" in event.record["attributes"]
+            attributes = event.record.get("attributes", ())
+            changed = event.record["event"] == "changed" and "data" in attributes
             self._data_changes |= is_shared and changed
         elif (observed := self._observed.on_observe(event)) is not None and is_shared:
             self._take(observed)

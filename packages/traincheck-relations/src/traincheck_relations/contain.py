@@ -26,6 +26,7 @@ from traincheck_relations.api import (
     Requirements,
     VariableState,
 )
+from traincheck_relations.arguments import may_have
 from traincheck_relations.change import (
     applies,
     classes,
@@ -42,7 +43,7 @@ from traincheck_relations.observed import ObservedCall, ObservedCalls
 from traincheck_relations.occasion import evidence_of, position_of
 from traincheck_relations.properties import call_properties, run_properties, variable_properties
 from traincheck_relations.value import has_changed
-from traincheck_trace_schema.invariants import APIParam, Params, VarTypeParam
+from traincheck_trace_schema.invariants import APIParam, Free, Params, VarTypeParam
 from traincheck_trace_schema.values import Scalar
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class APIContainRelation:
 
     name: ClassVar[str] = "APIContainRelation"
     group: ClassVar[str] = "parent_func_call_pre"
+    looks_at_arguments: ClassVar[bool] = True
 
     def proposer(self) -> Proposer:
         """Make a proposer for one run."""
@@ -78,8 +80,12 @@ class APIContainRelation:
         """Say what must be recorded to evaluate `params`."""
         parent, child = _parts(params)
         if isinstance(child, APIParam):
-            both = (parent.api_full_name, child.api_full_name)
-            return Requirements(functions={name: frozenset() for name in both})
+            return Requirements(
+                functions={
+                    parent.api_full_name: frozenset(),
+                    child.api_full_name: frozenset(child.arguments),
+                }
+            )
         attributes = {child.attr_name}
         if child.attr_name == "data":
             attributes.add("grad")
@@ -97,7 +103,8 @@ class APIContainRelation:
         """Say in one sentence what `params` claim."""
         parent, child = _parts(params)
         if isinstance(child, APIParam):
-            return f"Each call of {parent.api_full_name} calls {child.api_full_name}"
+            asked = f" with the given {', '.join(child.arguments)}" if child.arguments else ""
+            return f"Each call of {parent.api_full_name} calls {child.api_full_name}{asked}"
         which = "each" if child.quantifier == "each" else "at least one"
         change = f"the {child.attr_name} of {which} {child.var_type}"
         if child.pre_value != "anything" or child.post_value != "anything":
@@ -174,13 +181,15 @@ class _OpenParent:
 
     context: Mapping[str, Scalar]
     called: set[str] = attrs.field(factory=set)
+    called_as_asked: set[int] = attrs.field(factory=set)  # params that ask for arguments
 
 
 class ContainMonitor:
     """Evaluates what calls contain, when they end."""
 
     def __init__(self, params: Sequence[Params]) -> None:
-        self._children: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._children: dict[str, list[tuple[int, APIParam]]] = defaultdict(list)
+        self._asking: dict[str, list[tuple[int, APIParam]]] = defaultdict(list)
         self._changes: dict[str, list[tuple[int, VarTypeParam]]] = defaultdict(list)
         functions = set()
         for index, param in enumerate(params):
@@ -188,7 +197,9 @@ class ContainMonitor:
             functions.add(parent.api_full_name)
             if isinstance(child, APIParam):
                 functions.add(child.api_full_name)
-                self._children[parent.api_full_name].append((index, child.api_full_name))
+                self._children[parent.api_full_name].append((index, child))
+                if child.arguments:
+                    self._asking[child.api_full_name].append((index, child))
             else:
                 self._changes[parent.api_full_name].append((index, child))
         self.interests = Interests(kinds=_KINDS, functions=frozenset(functions))
@@ -224,10 +235,17 @@ class ContainMonitor:
         return ()
 
     def _begin(self, event: Event, call: Call) -> None:
+        as_asked = {
+            index
+            for name in (call.names if self._asking else ())
+            for index, child in self._asking.get(name, ())
+            if may_have(call, child.arguments)
+        }
         ancestor = call.parent
         while ancestor is not None:
             if (parent := self._open.get((event.process, ancestor.id))) is not None:
                 parent.called.update(call.names)
+                parent.called_as_asked |= as_asked
             ancestor = ancestor.parent
         if any(name in self._children for name in call.names):
             context = call_properties(call) | run_properties(event)
@@ -239,14 +257,18 @@ class ContainMonitor:
             return
         for name in call.names:
             for index, child in self._children.get(name, ()):
-                held = child in parent.called
+                held = (
+                    index in parent.called_as_asked
+                    if child.arguments
+                    else child.api_full_name in parent.called
+                )
                 yield Example(
                     param=index,
                     held=held,
                     context=parent.context,
                     at=position_of(event, call),
                     evidence=() if held else evidence_of(event, call),
-                    happened="" if held else f"{call.function} returned without calling {child}",
+                    happened="" if held else _what_was_not_called(call, child),
                 )
 
     def _change_examples(self, event: Event, observed: ObservedCall) -> Iterator[Example]:
@@ -315,11 +337,23 @@ class ContainMonitor:
         )
 
 
+def _what_was_not_called(call: Call, child: APIParam) -> str:
+    asked = f" with the {', '.join(child.arguments)} that it had" if child.arguments else ""
+    return f"{call.function} returned without calling {child.api_full_name}{asked}"
+
+
 def _parts(params: Params) -> tuple[APIParam, APIParam | VarTypeParam]:
     parent, child = params
-    if not isinstance(parent, APIParam) or not isinstance(child, APIParam | VarTypeParam):
+    if (
+        not isinstance(parent, APIParam)
+        or not parent.is_any_call
+        or not isinstance(child, APIParam | VarTypeParam)
+        or (isinstance(child, APIParam) and child.exception is not None)
+        or (isinstance(child, VarTypeParam) and child.const_value is not Free.ANY)
+    ):
         msg = (
-            f"APIContainRelation takes an APIParam and an APIParam or VarTypeParam, got {params!r}"
+            "APIContainRelation takes an APIParam for any call, and an APIParam without exception "
+            f"or a VarTypeParam without constant, got {params!r}"
         )
         raise TypeError(msg)
     return parent, child

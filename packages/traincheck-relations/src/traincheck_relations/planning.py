@@ -9,7 +9,7 @@ import attrs
 
 from traincheck_relations.preconditions import condition_of
 from traincheck_relations.properties import requirements_of
-from traincheck_relations.registry import relations_for
+from traincheck_relations.registry import not_checkable, relations_for
 from traincheck_trace_schema.plan import FunctionPlan, Plan, VariablePlan
 from traincheck_trace_schema.plan_file import plan_id
 
@@ -26,19 +26,22 @@ def plan_for(
 ) -> Plan:
     """Return the plan that records all that the invariants and their preconditions need.
 
-    The same invariants in any order give the same plan, with the same id.
+    The same invariants in any order give the same plan, with the same id. Those that can't be
+    checked with the relations that are loaded are left out.
 
     Args:
         invariants: What is to be checked.
         relations: The relations by name; None loads those that the invariants name.
 
     Raises:
-        InvariantError: A relation is not installed, or a precondition is not understood.
+        InvariantError: None of the invariants can be checked.
     """
     known = relations_for(invariants) if relations is None else relations
+    left_out = not_checkable(invariants, known) if relations is None else {}
     needs = [
         need
         for invariant in invariants
+        if invariant.id not in left_out
         for need in requirements_for(invariant, known[invariant.relation])
     ]
     return _plan(needs)

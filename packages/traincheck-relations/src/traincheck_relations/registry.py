@@ -5,10 +5,12 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, cast
 
+from traincheck_relations.preconditions import compile_group, condition_of
 from traincheck_trace_schema.errors import ConfigError, InvariantError, PluginError
+from traincheck_trace_schema.invariants import APIParam
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from traincheck_relations.api import Relation
     from traincheck_trace_schema.invariants import Invariant
@@ -45,37 +47,52 @@ def load_relations(
 
 
 def relations_for(invariants: Sequence[Invariant]) -> dict[str, Relation]:
-    """Load the relations that invariants are about, by name.
+    """Load the installed ones of the relations that invariants are about, by name.
 
     Raises:
-        InvariantError: A relation is not installed, or does not understand its params.
+        InvariantError: None of the invariants can be checked.
         PluginError: As for `load_relations`.
     """
-    names = {invariant.relation for invariant in invariants}
     installed = {entry.name for entry in entry_points(group=ENTRY_POINTS)}
-    for invariant in invariants:
-        if invariant.relation not in installed:
-            raise InvariantError(
-                f"Invariant {invariant.id} is about relation {invariant.relation!r}, which is not "
-                f"installed (installed are: {', '.join(sorted(installed)) or 'none'}); install the "
-                f"package that offers it, or remove the invariant"
-            )
-    relations = load_relations(only=names)
-    for invariant in invariants:
-        _check_params(invariant, relations[invariant.relation])
+    relations = load_relations(only={one.relation for one in invariants} & installed)
+    reasons = not_checkable(invariants, relations)
+    if invariants and len(reasons) == len({one.id for one in invariants}):
+        first = {reason: id_ for id_, reason in reversed(reasons.items())}
+        told = "; ".join(f"{id_}: {reason}" for reason, id_ in sorted(first.items()))
+        raise InvariantError(
+            f"None of the invariants can be checked: {told} (installed are: "
+            f"{', '.join(sorted(installed)) or 'none'}); install the package that offers what is "
+            "missing, or infer the invariants again"
+        )
     return relations
 
 
-def _check_params(invariant: Invariant, relation: Relation) -> None:
-    """Let a relation look at params, before it does so in the middle of a run."""
+def not_checkable(
+    invariants: Iterable[Invariant], relations: Mapping[str, Relation]
+) -> dict[str, str]:
+    """Say of the invariants that can't be checked with these relations why, by their ids."""
+    reasons = ((one.id, _why_not_checkable(one, relations)) for one in invariants)
+    return {id_: reason for id_, reason in reasons if reason}
+
+
+def _why_not_checkable(invariant: Invariant, relations: Mapping[str, Relation]) -> str:
+    """Let a relation look at an invariant, before it does so in the middle of a run."""
+    relation = relations.get(invariant.relation)
+    if relation is None:
+        return f"relation {invariant.relation!r} is not installed"
+    asks = any(isinstance(one, APIParam) and not one.is_any_call for one in invariant.params)
+    if asks and not getattr(relation, "looks_at_arguments", False):
+        return f"{invariant.relation} does not look at arguments and exceptions, as its params ask"
     try:
         relation.requires(invariant.params)
         relation.monitor([invariant.params])
-    except Exception as error:
-        raise InvariantError(
-            f"Invariant {invariant.id}: {invariant.relation} does not understand its params: "
-            f"{error}; remove the invariant, or install the version that wrote it"
-        ) from error
+    except Exception as error:  # noqa: BLE001  a plugin may refuse in any way
+        return f"{invariant.relation} does not understand its params: {error}"
+    try:
+        compile_group(condition_of(invariant, relation))
+    except InvariantError as error:
+        return str(error)
+    return ""
 
 
 def _by_name(entries: Iterable[EntryPoint]) -> dict[str, EntryPoint]:

@@ -136,7 +136,7 @@ class TraincheckGroup(_Standalone, click.Group):
 
 
 def trace_options(function: _Function) -> _Function:
-    """Add the options that name the traces to read: `trace_folders` and `traces`."""
+    """Add the options of reading traces: `trace_folders`, `traces` and `strict`."""
     folders = click.option(
         "-f",
         "--trace-folders",
@@ -151,7 +151,10 @@ def trace_options(function: _Function) -> _Function:
         type=click.Path(exists=True, path_type=Path),
         help="Single trace files.",
     )
-    return folders(files(function))
+    strict = click.option(
+        "--strict", is_flag=True, help="Refuse a trace at the first line that is no record."
+    )
+    return folders(files(strict(function)))
 
 
 def given_traces(folders: Sequence[Path], files: Sequence[Path]) -> list[Path]:

@@ -14,15 +14,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import cattrs
 import ujson
 
-from traincheck_trace_schema._converter import Hook, Mismatch, hooks_by_tag, make_converter
+from traincheck_trace_schema._converter import hooks_by_tag, make_converter
+from traincheck_trace_schema._value_hook import read_value
+from traincheck_trace_schema.constraints import Mismatch
 from traincheck_trace_schema.errors import TraceError, TraincheckError
 from traincheck_trace_schema.records import TraceRecord
+from traincheck_trace_schema.values import Json, TypedValue, Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from traincheck_trace_schema._hooks import Hook
+
 T = TypeVar("T")
 _ID_BYTES = 8
+_PROBLEMS = (cattrs.BaseValidationError, Mismatch, RecursionError)
 
 
 def dumps(obj: object, *, indent: int = 0) -> str:
@@ -65,7 +71,7 @@ def structure(
     """
     try:
         return _converter().structure(obj, cls)
-    except (cattrs.BaseValidationError, Mismatch) as problem:
+    except _PROBLEMS as problem:
         place = f"{where}: " if where else ""
         raise error(f"{place}{_explain(problem)}") from problem
 
@@ -82,9 +88,24 @@ def structure_record(raw: Mapping[str, Any]) -> TraceRecord:
         raise TraceError(f"field 'kind' must be one of {', '.join(_record_hooks())}; got {kind!r}")
     try:
         record: TraceRecord = hook(raw, None)
-    except cattrs.BaseValidationError as problem:
+    except _PROBLEMS as problem:
         raise TraceError(_explain(problem)) from problem
     return record
+
+
+def structure_value(raw: Json) -> TypedValue:
+    """Make a typed value of one that stands in a record: `{"dtype": "float32"}`, say.
+
+    What a tensor or an object holds in turn, its data or attributes, stays as it stands there.
+
+    Raises:
+        TraceError: it is no value of a trace.
+    """
+    try:
+        _converter().get_structure_hook(Value)(raw, Value)
+        return read_value(_converter(), raw)
+    except _PROBLEMS as problem:
+        raise TraceError(_explain(problem, "the value")) from problem
 
 
 def unstructure(obj: object) -> Any:
@@ -102,15 +123,17 @@ def _record_hooks() -> Mapping[str, Hook]:
     return hooks_by_tag(_converter(), "kind", TraceRecord)
 
 
-def _explain(problem: BaseException) -> str:
-    """Say in one line which field is wrong first, and how."""
+def _explain(problem: BaseException, whole: str = "the line") -> str:
+    """Say in one line which field is wrong first, and how; `whole` is what has the fields."""
     path = ""
     while isinstance(problem, cattrs.BaseValidationError):
         problem, *_ = problem.exceptions
         for note in getattr(problem, "__notes__", ()):
             if isinstance(note, cattrs.AttributeValidationNote):
-                path += f".{note.name}"
+                path += f".{note.name.removesuffix('_')}"  # `self_` stands for `self`
             elif isinstance(note, cattrs.IterableValidationNote):
                 path += f"[{note.index!r}]"
-    field = f"field {path.removeprefix('.')!r}" if path else "the line"
+    if isinstance(problem, RecursionError):
+        return f"{whole} is nested too deep to be read"
+    field = f"field {path.removeprefix('.')!r}" if path else whole
     return f"{field} {'is missing' if isinstance(problem, KeyError) else problem}"

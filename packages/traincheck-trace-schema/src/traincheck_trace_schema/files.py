@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from traincheck_trace_schema.codec import dumps, loads, unstructure
-from traincheck_trace_schema.errors import ConfigError, TraincheckError
+from traincheck_trace_schema.errors import ConfigError, TraceError, TraincheckError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 _SHOWN = 60  # characters of a line that is no JSON
+_MAX_DOCUMENT = 256 * 2**20  # bytes
+_MAX_EMPTY = 1_000_000  # lines in a row
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -22,8 +24,8 @@ def write_atomically(path: Path, text: str) -> None:
     Raises:
         ConfigError: it cannot be written.
     """
-    with _replacing(path) as file:
-        file.write(text)
+    with replacing(path) as target:
+        target.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, document: object) -> None:
@@ -33,41 +35,22 @@ def write_json(path: Path, document: object) -> None:
 
 def write_json_lines(path: Path, documents: Iterable[object]) -> None:
     """Write documents, one a line."""
-    with _replacing(path) as file:
+    with replacing(path) as target, target.open("w", encoding="utf-8") as file:
         file.writelines(f"{dumps(unstructure(document))}\n" for document in documents)
 
 
-def read_json(path: Path, *, error: type[TraincheckError]) -> Any:
-    """Return what a JSON file says.
-
-    Raises:
-        TraincheckError: of the class `error`, if it cannot be read or is no JSON.
-    """
-    with _reading(path, error) as file:
-        return _parse(file.read(), str(path), error)
-
-
-def read_json_lines(path: Path, *, error: type[TraincheckError]) -> Iterator[tuple[str, Any]]:
-    """Yield what each line says, with its `path:line`; empty lines are passed over.
-
-    Raises:
-        TraincheckError: of the class `error`, if the file cannot be read or a line is no JSON.
-    """
-    with _reading(path, error) as file:
-        for number, line in enumerate(file, start=1):
-            if line.strip():
-                where = f"{path}:{number}"
-                yield where, _parse(line, where, error)
-
-
 @contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[IO[str]]:
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a file to write, which takes the place of `path` when all of it is there.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
     # Beside the target: a rename is atomic within one file system only. A device or pipe stays.
     is_special = path.exists() and not path.is_file()
     target = path if is_special else path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with target.open("w", encoding="utf-8") as file:
-            yield file
+        yield target
         if not is_special:
             target.replace(path)
     except OSError as error:
@@ -78,19 +61,76 @@ def _replacing(path: Path) -> Iterator[IO[str]]:
                 target.unlink(missing_ok=True)
 
 
-@contextlib.contextmanager
-def _reading(path: Path, error: type[TraincheckError]) -> Iterator[IO[str]]:
+def read_json(path: Path, *, error: type[TraincheckError]) -> Any:
+    """Return what a JSON file says.
+
+    Raises:
+        TraincheckError: of the class `error`, if it cannot be read or is no JSON, strictly.
+    """
+    lines = []
+    size = 0
+    for _, line in _lines(path, error):
+        size += len(line)
+        if size > _MAX_DOCUMENT:
+            raise error(f"{path}: is longer than {_MAX_DOCUMENT >> 20} MB")
+        lines.append(line)
+    return _parse(b"\n".join(lines), str(path), error)
+
+
+def read_json_lines(path: Path, *, error: type[TraincheckError]) -> Iterator[tuple[str, Any]]:
+    """Yield what each line says, with its `path:line`; empty lines are passed over.
+
+    Raises:
+        TraincheckError: of the class `error`, if the file cannot be read or a line is no JSON,
+            strictly.
+    """
+    empty = 0
+    for where, line in _lines(path, error):
+        if line.strip():
+            empty = 0
+            yield where, _parse(line, where, error)
+        else:
+            empty += 1
+            if empty > _MAX_EMPTY:  # compressed, a small file may hold billions
+                raise error(f"{where}: has more than {_MAX_EMPTY} empty lines before it")
+
+
+def _lines(path: Path, error: type[TraincheckError]) -> Iterator[tuple[str, bytes]]:
+    """Yield the lines of a file, which may be compressed, and where each stands."""
+    # Those who only write need none of what reads.
+    from traincheck_trace_schema.reading.lines import MAX_LINE, LineReader  # noqa: PLC0415
+
+    number = 0
+    with contextlib.closing(LineReader(path)) as reader:
+        try:
+            while (lines := reader.read()) is not None:
+                for line in lines:
+                    number += 1
+                    if line is None:
+                        raise error(f"{path}:{number}: is longer than {MAX_LINE >> 20} MB")
+                    yield f"{path}:{number}", line
+        except TraceError as problem:
+            raise error(str(problem)) from problem
+        if reader.problem:
+            raise error(f"{path}: {reader.problem}")
+        if reader.is_skipping:
+            raise error(f"{path}:{number + 1}: is longer than {MAX_LINE >> 20} MB")
+        if reader.rest:
+            yield f"{path}:{number + 1}", reader.rest
+
+
+def _parse(text: bytes, where: str, error: type[TraincheckError]) -> Any:
+    from traincheck_trace_schema.reading.form import problem_of_text  # noqa: PLC0415  as above
+    from traincheck_trace_schema.strict_json import problem_of  # noqa: PLC0415  as above
+
     try:
-        with path.open(encoding="utf-8") as file:
-            yield file
-    except OSError as problem:
-        raise error(f"{path}: cannot be read: {problem.strerror or problem}") from problem
+        text.decode()
+        parsed = loads(text)
     except UnicodeDecodeError as problem:
-        raise error(f"{path}: is no UTF-8 text") from problem
-
-
-def _parse(text: str, where: str, error: type[TraincheckError]) -> Any:
-    try:
-        return loads(text)
+        raise error(f"{where}: is no UTF-8 text") from problem
     except ValueError as problem:
-        raise error(f"{where}: is no JSON: {text.strip()[:_SHOWN]!r}") from problem
+        shown = text[: 4 * _SHOWN].decode(errors="replace").strip()[:_SHOWN]
+        raise error(f"{where}: is no JSON: {shown!r}") from problem
+    if wrong := problem_of_text(text, parsed) or problem_of(text, parsed):
+        raise error(f"{where}: {wrong}")
+    return parsed

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 import attrs
 
-from traincheck_trace_schema.values import Scalar
+from traincheck_trace_schema.constraints import Count, Name, Version1
+from traincheck_trace_schema.values import Json, Scalar, Value  # noqa: F401  Value is made of Json
 
-SCHEMA = "traincheck.invariants"
-VERSION = "1.0"
+SCHEMA: Final = "traincheck.invariants"
+VERSION: Final = "1.0"
+
+
+class Free(enum.Enum):
+    """Stands for a value that a param leaves free, where null says that it is `None`."""
+
+    ANY = enum.auto()
 
 
 @attrs.frozen(kw_only=True)
 class APIParam:
-    """An API, by name; a call of a function that overrides it counts too."""
+    """An API, by name; a call of a function that overrides it counts too.
+
+    `exception`: only calls that raise it. `arguments`: only calls with these, by parameter name; an
+    object among them stands for every object of its type that has the attributes that it tells.
+    """
 
     param_type: ClassVar[Literal["APIParam"]] = "APIParam"
-    api_full_name: str
+    api_full_name: Name
+    exception: str | None = None
+    # A mapping has no hash; params that differ in it only are still told apart, being unequal.
+    arguments: Mapping[str, Value] = attrs.field(factory=dict, hash=False)
+
+    @property
+    def is_any_call(self) -> bool:
+        """Whether each call of the function is meant, whatever its arguments and outcome."""
+        return self.exception is None and not self.arguments
 
 
 @attrs.frozen(kw_only=True)
@@ -27,6 +47,7 @@ class VarTypeParam:
 
     `pre_value` and `post_value` are `"none"`, `"zero"`, `"non_zero"`, `"non_none"` or `"anything"`.
     `quantifier`: the claim is about `each` such variable, or about `some` one of them.
+    `const_value`: the value that it always has.
     """
 
     param_type: ClassVar[Literal["VarTypeParam"]] = "VarTypeParam"
@@ -34,16 +55,38 @@ class VarTypeParam:
     attr_name: str
     pre_value: str = "anything"
     post_value: str = "anything"
+    const_value: Value | Free = attrs.field(default=Free.ANY, hash=False)
     quantifier: Literal["each", "some"] = "each"
 
 
 @attrs.frozen(kw_only=True)
 class VarNameParam:
-    """An attribute of the variable with this name."""
+    """An attribute of the variable with this name; the other fields are as in `VarTypeParam`."""
 
     param_type: ClassVar[Literal["VarNameParam"]] = "VarNameParam"
     var_name: str
     attr_name: str
+    var_type: str | None = None
+    pre_value: str = "anything"
+    post_value: str = "anything"
+    const_value: Value | Free = attrs.field(default=Free.ANY, hash=False)
+
+
+@attrs.frozen(kw_only=True)
+class InputOutputParam:
+    """A part of what a call takes or gives.
+
+    `name` is that of an argument, or `input_tensors` or `output_tensors`; of these, `index` says
+    which. `additional_path` leads into it, as `("shape", 0)`.
+    """
+
+    param_type: ClassVar[Literal["InputOutputParam"]] = "InputOutputParam"
+    name: Name
+    index: Count | None = None
+    type: str
+    additional_path: tuple[Scalar, ...] | None = None
+    api_name: Name
+    is_input: bool
 
 
 @attrs.frozen(kw_only=True)
@@ -73,7 +116,15 @@ class ValueParam:
     value: Scalar
 
 
-Param: TypeAlias = APIParam | VarTypeParam | VarNameParam | OccasionParam | ScopeParam | ValueParam
+Param: TypeAlias = (
+    APIParam
+    | VarTypeParam
+    | VarNameParam
+    | InputOutputParam
+    | OccasionParam
+    | ScopeParam
+    | ValueParam
+)
 Params: TypeAlias = tuple[Param, ...]
 
 
@@ -81,6 +132,8 @@ def function_of(param: Param) -> str | None:
     """Return the function that a param names, if it names one."""
     if isinstance(param, APIParam):
         return param.api_full_name
+    if isinstance(param, InputOutputParam):
+        return param.api_name
     return param.function if isinstance(param, OccasionParam) else None
 
 
@@ -116,14 +169,14 @@ class ConditionGroup:
 class Invariant:
     """A relation that always held, and when. `id` depends on relation, params and precondition."""
 
-    schema: str = SCHEMA
-    version: str = VERSION
-    id: str
+    schema: Literal["traincheck.invariants"] = SCHEMA
+    version: Version1 = VERSION
+    id: Name
     text_description: str
-    relation: str
+    relation: Name
     params: Params
     precondition: Mapping[str, ConditionGroup]
-    num_positive_examples: int | None = None
-    num_negative_examples: int | None = None
+    num_positive_examples: Count | None = None
+    num_negative_examples: Count | None = None
     runs: tuple[str, ...] = ()
     tracker: str | None = None

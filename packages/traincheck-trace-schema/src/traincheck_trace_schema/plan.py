@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import attrs
 
+from traincheck_trace_schema.constraints import Name, Version1
 from traincheck_trace_schema.records import Role
 
-SCHEMA = "traincheck.plan"
-VERSION = "1.0"
+SCHEMA: Final = "traincheck.plan"
+VERSION: Final = "1.0"
 
 
 @attrs.frozen(kw_only=True)
 class FunctionPlan:
     """Record the calls of a function, and of those that override it."""
 
-    name: str
+    name: Name
     arguments: Literal["all"] | tuple[str, ...] = ()
     result: bool = False
 
@@ -33,9 +34,9 @@ class VariablePlan:
 class Plan:
     """What to record; `functions` None: every public Python function of the modules."""
 
-    schema: str = SCHEMA
-    version: str = VERSION
-    id: str
+    schema: Literal["traincheck.plan"] = SCHEMA
+    version: Version1 = VERSION
+    id: Name
     functions: tuple[FunctionPlan, ...] | None
     variables: tuple[VariablePlan, ...]
     observe: tuple[str, ...] = ()  # functions at whose begin and end the variables are looked at

@@ -6,15 +6,24 @@ has a default may be left out of a trace. `self_` stands for the field `self`.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
-from typing import ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 import attrs
 
-from traincheck_trace_schema.values import Json
+from traincheck_trace_schema.constraints import (
+    Count,
+    Name,
+    NotEmpty,
+    Number,
+    StepNumber,
+    Version1,
+)
+from traincheck_trace_schema.values import Json, Value  # noqa: F401  Value is made of Json
 
-SCHEMA = "traincheck.trace"
-VERSION = "1.0"
+SCHEMA: Final = "traincheck.trace"
+VERSION: Final = "1.0"
 
 Stage: TypeAlias = Literal[
     "init",
@@ -44,8 +53,8 @@ class Clock:
 class Sampling:
     """A step is recorded if `step < warm_up` or `(step - warm_up) % interval == 0`."""
 
-    interval: int = 1
-    warm_up: int = 0
+    interval: Number = 1
+    warm_up: Count = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -65,17 +74,17 @@ class Header:
     """Who wrote this shard, and how. Repeated where a fact changes; the last one holds."""
 
     kind: ClassVar[Literal["header"]] = "header"
-    schema: str
-    version: str
-    run_id: str
+    schema: Literal["traincheck.trace"]
+    version: Version1
+    run_id: Name
     host: str
-    pid: int
+    pid: Count
     role: Literal["main", "worker"]
-    rank: int
-    local_rank: int
-    world_size: int
-    restart: int = 0
-    groups: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
+    rank: Count
+    local_rank: Count
+    world_size: Number
+    restart: Count = 0
+    groups: Mapping[str, tuple[Count, ...]] = attrs.field(factory=dict)
     versions: Mapping[str, str] = attrs.field(factory=dict)
     tracker: str | None = None
     tensor_format: Literal["hash", "stats", "full"] = "hash"
@@ -94,11 +103,11 @@ class Record:
     """
 
     thread: int
-    seq: int
-    step: int
-    eval_pass: int = 0
-    eval_step: int | None = None
-    micro_step: int = 0
+    seq: Count
+    step: StepNumber
+    eval_pass: Count = 0
+    eval_step: Count | None = None
+    micro_step: Count = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -106,7 +115,7 @@ class FunctionRecord(Record):
     """A function, told once before its first call: its other names and its parameters."""
 
     kind: ClassVar[Literal["function"]] = "function"
-    name: str
+    name: Name
     bases: tuple[str, ...] = ()  # the public base methods that it overrides, nearest first
     aliases: tuple[str, ...] = ()  # other public names, and that by place of definition
     parameters: tuple[str, ...] = ()
@@ -117,9 +126,9 @@ class SourceRecord(Record):
     """A line of user code, told once; other records refer to it by `id`."""
 
     kind: ClassVar[Literal["source"]] = "source"
-    id: int
+    id: Count
     file: str
-    line: int
+    line: Count
     function: str
 
 
@@ -146,24 +155,30 @@ class CallBegin(Record):
     """An API call begins. `parent` is the nearest recorded call around it."""
 
     kind: ClassVar[Literal["call_begin"]] = "call_begin"
-    id: int
-    parent: int | None = None
-    function: str
-    args: Mapping[str, Json] | None = None  # by parameter name; None: not requested
-    self_: Json = None  # of a method; "self" in the trace
-    ctx: Mapping[str, Json] = attrs.field(factory=dict)  # contexts that differ from the default
-    src: int | None = None
+    id: Count
+    parent: Count | None = None
+    function: Name
+    args: Mapping[str, Value] | None = None  # by parameter name; None: not requested
+    self_: Value = None  # of a method; "self" in the trace
+    ctx: Mapping[str, Value] = attrs.field(factory=dict)  # contexts that differ from the default
+    src: Count | None = None
     t_ns: int | None = None
+
+
+class Absent(enum.Enum):
+    """Stands for a field that is not there, where null says something else."""
+
+    NOT_REQUESTED = enum.auto()
 
 
 @attrs.frozen(kw_only=True)
 class CallEnd(Record):
-    """A call returned. A record without `result` is one whose result was not requested."""
+    """A call returned; a result of `None` is not the same as one that was not requested."""
 
     kind: ClassVar[Literal["call_end"]] = "call_end"
-    id: int
-    function: str
-    result: Json = None
+    id: Count
+    function: Name
+    result: Value | Absent = Absent.NOT_REQUESTED
     t_ns: int | None = None
 
 
@@ -172,8 +187,8 @@ class CallError(Record):
     """A call raised."""
 
     kind: ClassVar[Literal["call_error"]] = "call_error"
-    id: int
-    function: str
+    id: Count
+    function: Name
     exception: str
     message: str = ""
     t_ns: int | None = None
@@ -184,7 +199,7 @@ class Holder:
     """An optimizer, and its parameter group, that holds a variable."""
 
     optimizer: str
-    group: int
+    group: Count
 
 
 @attrs.frozen(kw_only=True)
@@ -197,16 +212,16 @@ class VarRecord(Record):
 
     kind: ClassVar[Literal["var"]] = "var"
     event: VarEvent
-    id: int
-    names: tuple[str, ...]  # more than one: tied
+    id: Count
+    names: Annotated[tuple[Name, ...], NotEmpty()]  # more than one: tied
     role: Role
     type: str
-    storage: int
+    storage: Count
     held_by: tuple[Holder, ...] = ()
-    attributes: Mapping[str, Json] = attrs.field(factory=dict)
-    call: int | None = None
-    between: tuple[int, int] | None = None
-    src: int | None = None
+    attributes: Mapping[str, Value] = attrs.field(factory=dict)
+    call: Count | None = None
+    between: tuple[Count, Count] | None = None
+    src: Count | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -215,7 +230,7 @@ class Observe(Record):
 
     kind: ClassVar[Literal["observe"]] = "observe"
     phase: Phase
-    call: int | None = None
+    call: Count | None = None
     function: str | None = None
     roles: tuple[Role, ...]
     attributes: tuple[str, ...]
@@ -227,7 +242,7 @@ class Gap(Record):
 
     kind: ClassVar[Literal["gap"]] = "gap"
     reason: GapReason
-    count: int | None = None
+    count: Count | None = None
     detail: str = ""
 
 
@@ -236,8 +251,8 @@ class Footer:
     """The process ended cleanly."""
 
     kind: ClassVar[Literal["footer"]] = "footer"
-    records: Mapping[str, int]  # kind: how many
-    gaps: int = 0
+    records: Mapping[str, Count]  # kind: how many
+    gaps: Count = 0
     seconds: float | None = None
 
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import attrs
 
+from traincheck_trace_schema.constraints import Count, Number, StepNumber, Version1
 from traincheck_trace_schema.values import Json
 
-SCHEMA = "traincheck.results"
-VERSION = "1.0"
+SCHEMA: Final = "traincheck.results"
+VERSION: Final = "1.0"
 
 
 @attrs.frozen(kw_only=True)
 class Place:
     """Where something happened. `step` is the training step, -1 before the first."""
 
-    step: int
-    eval_step: int | None = None
+    step: StepNumber
+    eval_step: Count | None = None
     stage: str
-    rank: int
+    rank: Count
     function: str | None = None
     variable: str | None = None
     source: str | None = None  # "file:line" of user code
@@ -35,18 +36,18 @@ class Violation:
     text_description: str
     first: Place
     last: Place
-    occurrences: int
-    ranks: tuple[int, ...]
+    occurrences: Number
+    ranks: tuple[Count, ...]
     variables: tuple[str, ...] = ()
     happened: str = ""  # what was seen instead, in words
-    group: int
+    group: Count
 
 
 @attrs.frozen(kw_only=True)
 class ViolationGroup:
     """Violations that are likely to have one cause, and what to make of them."""
 
-    id: int
+    id: Count
     title: str
     diagnosis: str
     look_at: str
@@ -58,13 +59,13 @@ class ViolationGroup:
 class Summary:
     """The content of `violations_summary.json`."""
 
-    schema: str = SCHEMA
-    version: str = VERSION
+    schema: Literal["traincheck.results"] = SCHEMA
+    version: Version1 = VERSION
     run_ids: tuple[str, ...] = ()
-    checked: int
-    failed: int
-    passed: int
-    not_triggered: int
+    checked: Count
+    failed: Count
+    passed: Count
+    not_triggered: Count
     complete: bool
     incomplete_because: tuple[str, ...] = ()
     violations: tuple[Violation, ...]
@@ -75,7 +76,7 @@ class Summary:
 class Evidence:
     """A record of the trace, and which rank wrote it into which shard."""
 
-    rank: int
+    rank: Count
     shard: str
     record: Mapping[str, Json]
 
@@ -84,14 +85,14 @@ class Evidence:
 class Verdict:
     """One line of `failed.log`, `passed.log` or `not_triggered.log`."""
 
-    schema: str = SCHEMA
-    version: str = VERSION
+    schema: Literal["traincheck.results"] = SCHEMA
+    version: Version1 = VERSION
     invariant_id: str
     relation: str
     text_description: str
     verdict: Literal["failed", "passed", "not_triggered"]
-    occasions: int  # on which its precondition held
-    violations: int
+    occasions: Count  # on which its precondition held
+    violations: Count
     reason: str = ""  # why it was not triggered
     first: Place | None = None
     evidence: tuple[Evidence, ...] = ()

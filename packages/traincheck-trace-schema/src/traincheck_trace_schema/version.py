@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from traincheck_trace_schema.errors import TraincheckError
 
-_VERSION = re.compile(r"(\d+)\.\d+")
+_VERSION = re.compile(r"([0-9]{1,9})\.[0-9]+")
+_MIGRATE = "migrate it with: traincheck-schema migrate IN OUT"
+_UPDATE = (
+    "update TrainCheck to read it: pip install --upgrade traincheck-trace-schema; older files are "
+    "then moved on with: traincheck-schema migrate IN OUT"
+)
 
 
 def check_version(
@@ -28,7 +33,13 @@ def check_version(
         raise error(f"{where}: field 'version' must be a text like {known!r}, got {version!r}")
     major, _, _ = known.partition(".")
     if parts[1] != major:
+        help_ = _MIGRATE if int(parts[1]) < int(major) else _UPDATE
         raise error(
             f"{where}: is {schema} version {version}, and this TrainCheck knows version {major}.x; "
-            "migrate it with traincheck-schema migrate"
+            f"{help_}"
         )
+
+
+def is_newer(version: str, known: str) -> bool:
+    """Whether a version of the known major has a minor that is not known."""
+    return int(version.partition(".")[2]) > int(known.partition(".")[2])

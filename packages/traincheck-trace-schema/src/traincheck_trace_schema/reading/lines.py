@@ -14,7 +14,8 @@ from traincheck_trace_schema.errors import TraceError
 
 MAX_LINE = 16 * 2**20  # bytes; a longer line is no record
 _MAX_SKIPPED = 2**30  # bytes of one line, after which the rest of the file is given up
-_CHUNK = 2**18
+_CHUNK = 2**16  # bytes; larger ones would come from fresh memory each time
+_FED = 2**13  # compressed bytes that are decompressed at a time
 _TAIL = 256  # bytes before the place where reading stopped, by which the file is known again
 _GZIP = b"\x1f\x8b"
 _GZIP_BITS = 16 + zlib.MAX_WBITS
@@ -33,17 +34,30 @@ class LineReader:
     problem: str = attrs.field(init=False, default="")  # why the rest of the file can't be read
     was_replaced: bool = attrs.field(init=False, default=False)  # what was read is gone
     offset: int = attrs.field(init=False, default=0)  # bytes of the file that were taken
+    is_plain: bool = attrs.field(init=False, default=False)  # the last lines: ASCII, no backslash
+    size: int = attrs.field(init=False, default=0)  # bytes of the text that they gave
     _fd: int | None = attrs.field(init=False, default=None)
     _tail: bytes = attrs.field(init=False, default=b"")
     _inflate: _Inflate | None = attrs.field(init=False, default=None)
-    _rest: bytes = attrs.field(init=False, default=b"")  # of a line that is not whole
-    _skipped: int = attrs.field(init=False, default=0)  # bytes of a line that is too long
+    _parts: list[bytes] = attrs.field(init=False, factory=list)  # of a line that is not whole
+    _length: int = attrs.field(init=False, default=0)  # of that line, so far
+    _is_rest_plain: bool = attrs.field(init=False, default=True)
+
+    @property
+    def rest(self) -> bytes:
+        """What there is so far of a line that has no end; of one that is too long, nothing."""
+        return b"".join(self._parts)
+
+    @property
+    def is_skipping(self) -> bool:
+        """Whether what was read so far ends within a line that is too long."""
+        return self._length > MAX_LINE
 
     @property
     def is_amid(self) -> bool:
         """Whether what was read so far ends within a line, or within compressed data."""
         is_within = self._inflate is not None and self._inflate.is_amid
-        return bool(self._rest or self._skipped or is_within)
+        return self._length > 0 or is_within
 
     def read(self) -> list[bytes | None] | None:
         """Return the whole lines of the next piece, maybe none; None at the end.
@@ -58,7 +72,10 @@ class LineReader:
         except OSError as error:
             self.close()
             raise TraceError(f"{self.path}: cannot be read: {error.strerror or error}") from error
-        return None if data is None else self._split(data)
+        if data is None:
+            return None
+        self.size += len(data)
+        return self._split(data)
 
     def close(self) -> None:
         """Close the file; the next `read` opens it again."""
@@ -75,7 +92,7 @@ class LineReader:
         if not data:
             self.close()
             return None
-        if self.offset == 0 and data.startswith(_GZIP):
+        if self.offset == 0 and _GZIP.startswith(data[: len(_GZIP)]):
             self._inflate = _Inflate()
         self.offset += len(data)
         self._tail = (self._tail + data)[-_TAIL:]
@@ -104,25 +121,28 @@ class LineReader:
         return self._fd
 
     def _split(self, data: bytes) -> list[bytes | None]:
-        lines: list[bytes | None]
-        first, *others = data.split(b"\n")
-        if self._skipped:
-            self._skipped += len(first)
-            lines = [None, *others]
-        else:
-            lines = [self._rest + first, *others]
-        # Only the first and the last can be longer than a piece.
-        first_line, last = lines[0], lines.pop()
-        if first_line is not None and len(first_line) > MAX_LINE and lines:
-            lines[0] = None
-        if last is None:
-            if self._skipped > _MAX_SKIPPED:
-                self._give_up(f"has a line of more than {_MAX_SKIPPED} bytes")
-        elif len(last) > MAX_LINE:
-            self._rest, self._skipped = b"", len(last)
-        else:
-            self._rest, self._skipped = last, 0
-        return lines
+        # Asked of all lines at once, this takes next to nothing.
+        is_plain = data.isascii() and b"\\" not in data
+        self.is_plain = is_plain and self._is_rest_plain
+        start, *others = data.split(b"\n")
+        self._extend(start)
+        if not others:
+            self._is_rest_plain = self.is_plain
+            return []
+        first = None if self.is_skipping else self.rest
+        self._parts, self._length, self._is_rest_plain = [], 0, is_plain
+        self._extend(others.pop())
+        return [first, *others]
+
+    def _extend(self, part: bytes) -> None:
+        """Take the next part of a line that is not whole."""
+        self._length += len(part)
+        if self._length > _MAX_SKIPPED:
+            self._give_up(f"has a line of more than {_MAX_SKIPPED} bytes")
+        if self.is_skipping:
+            self._parts.clear()
+        elif part:
+            self._parts.append(part)
 
     def _give_up(self, problem: str) -> None:
         self.problem = problem
@@ -135,6 +155,8 @@ class _Inflate:
     def __init__(self) -> None:
         self._stream: Any = None  # of the member, if within one
         self._waiting = b""
+        self._at = 0  # where in it to go on
+        self._is_full = False  # the last piece: zlib may hold back more
 
     @property
     def is_amid(self) -> bool:
@@ -144,20 +166,25 @@ class _Inflate:
     @property
     def has_more(self) -> bool:
         """Whether there is more to be had without new data."""
-        return bool(self._waiting)
+        return self._at < len(self._waiting) or self._is_full
 
     def __call__(self, data: bytes) -> bytes:
-        """Return what the data gives, up to the size of a piece."""
-        waiting = self._waiting + data
+        """Return the next piece of what the data gives, maybe nothing."""
+        if data:
+            self._waiting, self._at = self._waiting[self._at :] + data, 0
+        # What zlib leaves over it copies: of all that waits, that would be at each small member.
+        fed = self._waiting[self._at : self._at + _FED]
         if self._stream is None:
-            waiting = waiting.lstrip(b"\0")  # padding between members
-            if not waiting:
-                self._waiting = b""
+            padding = len(fed) - len(fed.lstrip(b"\0"))  # between members
+            if padding:
+                self._at += padding
                 return b""
             self._stream = zlib.decompressobj(_GZIP_BITS)
-        text: bytes = self._stream.decompress(waiting, _CHUNK)
-        self._waiting = self._stream.unconsumed_tail
+        text: bytes = self._stream.decompress(fed, _CHUNK)
+        # Behind the end of a member, zlib may have what it left over in both.
+        left = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
+        self._at += len(fed) - len(left)
+        self._is_full = len(text) == _CHUNK and not self._stream.eof
         if self._stream.eof:
-            self._waiting = self._stream.unused_data
             self._stream = None
         return text

@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from pathlib import Path
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
 from traincheck_trace_schema.errors import TraceError
-from traincheck_trace_schema.reading.shard import (
-    Findings,
-    Shard,
-    StreamItem,
-    open_shard,
-    read_shard,
-)
+from traincheck_trace_schema.reading.attendance import absent_ranks, missing_ranks
+from traincheck_trace_schema.reading.opening import Opened, Unread, listed, open_shards
+from traincheck_trace_schema.reading.shard import Findings, Shard, StreamItem
 from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
+    from traincheck_trace_schema.records import Header
 
 __all__ = ["Run", "Shard", "Stream", "StreamItem", "WindowEnd", "open_run", "open_runs"]
-
-_PATTERNS = ("trace_*.json", "trace_*.json.gz")
-_LOSING = (
-    "disk",
-    "queue",
-    "encoding",
-    "fault",
-    "limit",
-)  # reasons of a gap; sampling loses nothing
 
 
 @attrs.frozen
@@ -47,7 +36,7 @@ class WindowEnd:
     without: tuple[int, ...] = ()
 
 
-Stream: TypeAlias = "Iterator[StreamItem | WindowEnd]"
+Stream: TypeAlias = Iterator[StreamItem | WindowEnd]
 
 
 @attrs.define(kw_only=True)
@@ -56,7 +45,8 @@ class Run:
 
     run_id: str
     shards: tuple[Shard, ...]
-    _headless: tuple[Path, ...] = attrs.field(alias="headless")  # shards that end in the header
+    is_strict: bool = False
+    unread: tuple[Unread, ...] = ()  # files beside the shards that could not be read
     _findings: tuple[Findings, ...] = attrs.field(init=False, default=())
 
     def stream(self) -> Stream:
@@ -64,79 +54,85 @@ class Run:
 
         Within a window the shards follow one another, each in its own order. Memory does not
         depend on the length of the trace. May be called again.
+
+        Raises:
+            TraceError: the run is read strictly, and a line is no record.
         """
-        self._findings = tuple(Findings(path=shard.path) for shard in self.shards)
-        cursors = []
-        for process, (shard, findings) in enumerate(zip(self.shards, self._findings, strict=True)):
-            yield StreamItem(process, shard.raw_header, 1, BEFORE_FIRST_STEP)
-            cursors.append(_Cursor(process, shard, findings))
-        yield from _merge(cursors)
+        self._findings = tuple(
+            Findings(path=shard.path, header=shard.header, is_strict=self.is_strict)
+            for shard in self.shards
+        )
+        headers = (
+            StreamItem(process, shard.raw_header, 1, BEFORE_FIRST_STEP)
+            for process, shard in enumerate(self.shards)
+        )
+        cursors = map(_Cursor, range(len(self.shards)), self.shards, self._findings)
+        return chain(headers, _merge(tuple(cursors)))
 
     def incomplete_because(self) -> tuple[str, ...]:
         """Say why the trace is not all that happened; empty if it is. Ask after the stream."""
+        headers = [findings.header for findings in self._findings if findings.header]
         return (
-            *(f"{path.name}: ends within its header" for path in self._headless),
-            *self._missing_ranks(),
-            *(reason for findings in self._findings for reason in _losses(findings)),
+            *(each.loss for each in self.unread),
+            *missing_ranks(headers),
+            *(loss for findings in self._findings for loss in findings.losses()),
         )
 
     def notes(self) -> tuple[str, ...]:
-        """Say what was skipped while reading. Ask after the stream."""
-        return tuple(note for findings in self._findings for note in findings.notes)
-
-    def _missing_ranks(self) -> Iterator[str]:
-        headers = [each.header for each in self._findings if each.header]
-        mains = [header for header in headers if header.role == "main"]
-        world_size = max((header.world_size for header in mains), default=0)
-        for rank in sorted(set(range(world_size)) - {header.rank for header in mains}):
-            yield f"rank {rank} of {world_size} left no trace"
+        """Say what was left out while reading. Ask after the stream."""
+        left_out = (f"{each.problem}; it was left out" for each in self.unread if each.problem)
+        told = (note for findings in self._findings for note in findings.told())
+        return tuple(dict.fromkeys((*left_out, *told)))
 
 
-def open_run(paths: Sequence[Path]) -> Run:
+def open_run(paths: Sequence[Path], *, strict: bool = False) -> Run:
     """Open the trace of one run: folders of shards, or shards.
 
     Raises:
         TraceError: there is no trace, it cannot be read, or it is of several runs.
     """
-    runs = open_runs(paths)
+    runs = open_runs(paths, strict=strict)
     if len(runs) > 1:
         ids = ", ".join(repr(run.run_id) for run in runs)
-        raise TraceError(f"{_listed(paths)}: must hold the trace of one run, got {ids}")
+        raise TraceError(f"{listed(paths)}: must hold the trace of one run, got {ids}")
     return runs[0]
 
 
-def open_runs(paths: Sequence[Path]) -> list[Run]:
+def open_runs(paths: Sequence[Path], *, strict: bool = False) -> list[Run]:
     """Open the traces of runs, one `Run` a run id, in the order of the paths.
 
+    A file in a folder that cannot be read is left out, and the run is not complete.
+
+    Args:
+        paths: Folders of shards, or shards.
+        strict: Refuse the first line, or file, that is not as the format says, here or in the
+            stream. A last line that was cut is no such line.
+
     Raises:
-        TraceError: there is no trace, or one cannot be read.
+        TraceError: there is no trace, one is of a version that is not known, or one that is named
+            cannot be read.
     """
-    shards: dict[str, list[Shard]] = {}
-    headless: list[Path] = []
-    for path in _shard_paths(paths):
-        shard = open_shard(path)
-        if shard is None:
-            headless.append(path)
-        else:
-            shards.setdefault(shard.header.run_id, []).append(shard)
-    if not shards:
-        raise TraceError(f"{_listed(paths)}: has no records, the program ended before it wrote any")
+    opened = open_shards(paths, is_strict=strict)
+    members: dict[str, list[Shard]] = {}
+    for shard in opened.shards:
+        members.setdefault(shard.header.run_id, []).append(shard)
     return [
         Run(
             run_id=run_id,
-            shards=tuple(sorted(members, key=_order)),
-            headless=tuple(path for path in headless if _is_beside(path, members)),
+            shards=tuple(sorted(shards, key=_order)),
+            is_strict=strict,
+            unread=_beside(shards, opened),
         )
-        for run_id, members in shards.items()
+        for run_id, shards in members.items()
     ]
 
 
 @attrs.define
 class _Cursor:
-    """A place in a shard, whose file is opened only when the stream gets there.
+    """A place in a shard, whose file is read only when the stream gets there.
 
     A run may have thousands of shards (each pass over a data set starts its workers anew), of
-    which few are read at a time; a process may have about a thousand files open.
+    which few are read at a time.
     """
 
     process: int
@@ -149,15 +145,30 @@ class _Cursor:
     def __attrs_post_init__(self) -> None:
         self.window = self.shard.start
 
+    @property
+    def header(self) -> Header:
+        """The last header that was read."""
+        return self.findings.header or self.shard.header
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the process died: nothing more comes from it, and it had not ended."""
+        return self.window is None and not self.findings.has_footer
+
     def take(self) -> Iterator[StreamItem]:
         """Yield the records of the window that the cursor stands in, and go on to the next."""
         if self._items is None:
-            self._items = read_shard(self.shard.path, self.process, self.findings)
+            self._items = self.shard.read(self.process, self.findings)
             self._next = next(self._items, None)
-        item = self._next
-        while item is not None and item.window == self.window:
+        window, item = self.window, self._next
+        if item is not None and item.window == window:
             yield item
-            item = next(self._items, None)
+            for item in self._items:
+                if item.window is not window and item.window != window:
+                    break
+                yield item
+            else:
+                item = None
         self._next = item
         self.window = item.window if item else None
 
@@ -165,6 +176,9 @@ class _Cursor:
 def _merge(cursors: Sequence[_Cursor]) -> Stream:
     heap = [(cursor.window, cursor.process) for cursor in cursors if cursor.window]
     heapq.heapify(heap)
+    gone = [False] * len(cursors)  # before this window
+    known: tuple[list[Header], list[bool]] | None = None
+    without: tuple[int, ...] = ()
     while heap:
         window, process = heap[0]
         cursor = cursors[process]
@@ -174,47 +188,20 @@ def _merge(cursors: Sequence[_Cursor]) -> Stream:
         else:
             heapq.heappop(heap)
         if not heap or heap[0][0] != window:
-            yield WindowEnd(window)
+            headers = [each.header for each in cursors]
+            if (headers, gone) != known:
+                known = headers, gone
+                without = absent_ranks(zip(headers, gone, strict=True))
+            yield WindowEnd(window, without)
+            gone = [each.is_gone for each in cursors]
 
 
-def _shard_paths(paths: Sequence[Path]) -> list[Path]:
-    """Return the shards' files, each once."""
-    found: dict[Path, Path] = {}
-    for path in paths:
-        members = _shards_in(path) if path.is_dir() else [path]
-        for member in members:
-            found.setdefault(member.resolve(), member)
-    return list(found.values())
-
-
-def _shards_in(folder: Path) -> list[Path]:
-    members = sorted(member for pattern in _PATTERNS for member in folder.glob(pattern))
-    if not members:
-        raise TraceError(
-            f"{folder}: holds no trace; a trace is files named trace_*.json or trace_*.json.gz, "
-            "written by traincheck-collect"
-        )
-    return members
+def _beside(shards: Sequence[Shard], opened: Opened) -> tuple[Unread, ...]:
+    """Return what may be of the same run: it lies in no folder that only holds others."""
+    own = {shard.path.parent for shard in shards}
+    others = {shard.path.parent for shard in opened.shards} - own
+    return tuple(each for each in opened.unread if each.path.parent not in others)
 
 
 def _order(shard: Shard) -> tuple[int, bool, str, str]:
     return shard.header.rank, shard.header.role != "main", shard.name, str(shard.path)
-
-
-def _is_beside(path: Path, shards: Sequence[Shard]) -> bool:
-    return path.parent in {shard.path.parent for shard in shards}
-
-
-def _losses(findings: Findings) -> Iterator[str]:
-    name = findings.path.name
-    if findings.header and findings.header.role == "main" and not findings.has_footer:
-        yield f"{name}: rank {findings.header.rank} did not end cleanly, there is no footer"
-    for reason in _LOSING:
-        if count := findings.missing[reason]:
-            yield f"{name}: at least {count} records were lost ({reason})"
-    if findings.malformed:
-        yield f"{name}: lines that are no records: {findings.malformed}"
-
-
-def _listed(paths: Sequence[Path]) -> str:
-    return ", ".join(map(str, paths))

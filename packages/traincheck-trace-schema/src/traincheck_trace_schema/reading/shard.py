@@ -1,44 +1,51 @@
-"""One shard of a trace: its header, its records in order, and what reading it found out."""
+"""One shard of a trace: its header, and its records in order."""
 
 from __future__ import annotations
 
-import contextlib
-import gzip
-import zlib
-from collections import Counter
+from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from traincheck_trace_schema.codec import dumps, loads, structure
+from traincheck_trace_schema.codec import loads
 from traincheck_trace_schema.errors import TraceError
-from traincheck_trace_schema.reading.form import is_well_formed
+from traincheck_trace_schema.reading.findings import Findings, read_header
+from traincheck_trace_schema.reading.form import problem_of_text
+from traincheck_trace_schema.reading.lines import LineReader
+from traincheck_trace_schema.reading.placing import Placer, StreamItem
 from traincheck_trace_schema.records import SCHEMA, VERSION, Header
+from traincheck_trace_schema.strict_json import problem_of
 from traincheck_trace_schema.version import check_version
-from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window, window_of
+from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Iterator
+
+__all__ = [
+    "Findings",
+    "NoHeaderError",
+    "OtherVersionError",
+    "Shard",
+    "ShardReader",
+    "StreamItem",
+    "open_shard",
+    "parse_header",
+]
+
+# What a shard may hold without a record in between, before the rest of it is given up.
+_MOST_LINES: Final = 1_000_000
+_MOST_BYTES: Final = 2**30
+_MOST_PIECES: Final = 10_000  # before the first line: compressed, there may be billions of none
+_HEADER: Final = b'{"kind"'  # how one begins that may have been cut
 
 
-_WITHOUT_WINDOW = frozenset({"header", "footer"})
-_ABOUT_THE_SHARD = _WITHOUT_WINDOW | {"gap"}
-_TOLD = 5  # malformed lines of a shard that are told one by one
-_SHOWN = 60  # characters of a malformed line
+class NoHeaderError(TraceError):
+    """A file does not begin with the header of a trace."""
 
 
-@attrs.frozen
-class StreamItem:
-    """A record of a run.
-
-    `process` is the index of its shard in `Run.shards`, `window` the one that it is read in.
-    """
-
-    process: int
-    record: dict[str, Any]
-    line: int
-    window: Window
+class OtherVersionError(TraceError):
+    """A trace is of a major version that is not known here."""
 
 
 @attrs.frozen(kw_only=True)
@@ -48,145 +55,181 @@ class Shard:
     path: Path
     header: Header  # the first; a later one may say more
     raw_header: dict[str, Any] = attrs.field(repr=False)
-    start: Window  # of its first record
+    start: Window  # no record is of an earlier one
 
     @property
     def name(self) -> str:
         """The file's name."""
         return self.path.name
 
+    def read(self, process: int, findings: Findings) -> Iterator[StreamItem]:
+        """Yield what follows the first header.
 
-@attrs.define(kw_only=True)
-class Findings:
-    """What reading a shard found out about it."""
-
-    path: Path
-    header: Header | None = None  # the last one
-    has_footer: bool = False
-    missing: Counter[str] = attrs.field(factory=Counter)  # reason: records, at least
-    malformed: int = 0
-    backwards: int = 0
-    notes: list[str] = attrs.field(factory=list)
-
-    def take(self, record: dict[str, Any]) -> None:
-        """Take a header, a footer or a gap.
+        Args:
+            process: The shard's index in `Run.shards`, for the items.
+            findings: Where all else is told that is found.
 
         Raises:
-            TraceError: it is a header with a wrong field.
+            TraceError: `findings` are strict, and a line is no record.
         """
-        kind = record["kind"]
-        if kind == "header":
-            self.header = structure(Header, record)
-        elif kind == "footer":
-            self.has_footer = True
+        # Not a generator of its own: each that a record passes through takes time.
+        return chain.from_iterable(_pieces(ShardReader(self.path, process, findings)))
+
+
+class ShardReader:
+    """Reads a shard piece by piece, also while it grows."""
+
+    def __init__(self, path: Path, process: int, findings: Findings) -> None:
+        self.lines = LineReader(path)
+        self._placer = Placer(process, findings)
+        self._findings = findings
+        self._is_begun = False
+        self._given: int | None = None  # lines of the last piece, until it is looked back at
+        self._malformed = 0  # before it
+        self._barren_lines = 0
+        self._barren_since = 0  # bytes of text before what has no record
+
+    def read(self) -> Iterator[StreamItem] | None:
+        """Return the records of the next piece, to be read to their end; None if there is none.
+
+        Raises:
+            TraceError: `findings` are strict, and the file can't be read.
+        """
+        self._give_up_if_barren()
+        if self._findings.given_up:
+            return None
+        try:
+            lines = self.lines.read()
+        except TraceError as error:
+            self._findings.give_up(str(error))
+            return None
+        if lines is None:
+            return None
+        if lines and not self._is_begun:
+            self._is_begun = True
+            del lines[0]  # the header
+        self._given, self._malformed = len(lines), self._findings.malformed
+        return self._placer.place(lines, is_plain=self.lines.is_plain)
+
+    def rest(self) -> Iterator[StreamItem]:
+        """Yield the record of a last line that lacks only its end, and tell of what is cut."""
+        lines, findings = self.lines, self._findings
+        if lines.problem:
+            findings.give_up(f"{lines.path}: {lines.problem}")
+        elif lines.was_replaced:
+            findings.give_up(f"{lines.path}: was replaced while it was read")
+        if findings.given_up or not lines.is_amid:
+            return
+        if not self._is_begun:  # then it is the header
+            return
+        if _is_json(lines.rest):
+            yield from self._placer.place([lines.rest])
         else:
-            count = record.get("count")
-            self.missing[str(record.get("reason"))] += count if isinstance(count, int) else 1
+            findings.on_cut(self._placer.line + 1)
 
-    def on_malformed(self, number: int, line: bytes) -> None:
-        """Count a line that is no record."""
-        self.malformed += 1
-        if self.malformed <= _TOLD:
-            shown = line.decode(errors="replace").strip()[:_SHOWN]
-            self.notes.append(f"{self.path}:{number}: skipped, it is no record: {shown!r}")
+    def close(self) -> None:
+        """Close the file; the next `read` opens it again."""
+        self.lines.close()
 
-    def on_cut(self, number: int) -> None:
-        """Tell of a last line that is not whole."""
-        self.notes.append(f"{self.path}:{number}: the last line is cut and was left out")
-
-    def on_end(self) -> None:
-        """Tell what can be told only now."""
-        if self.malformed > _TOLD:
-            more = self.malformed - _TOLD
-            self.notes.append(f"{self.path}: {more} more lines were skipped, they are no records")
-        if self.backwards:
-            self.notes.append(
-                f"{self.path}: records that come after one of a later window: {self.backwards}; "
-                "they were read as part of that window"
+    def _give_up_if_barren(self) -> None:
+        """Look back at the last piece; compressed, what holds nothing may be very long."""
+        given, self._given = self._given, None
+        if given is None:
+            return
+        if self._findings.malformed - self._malformed < given:
+            self._barren_lines, self._barren_since = 0, self.lines.size
+            return
+        self._barren_lines += max(1, given)  # a piece may give no line
+        size = self.lines.size - self._barren_since
+        if self._barren_lines > _MOST_LINES or size > _MOST_BYTES:
+            self._findings.give_up(
+                f"{self.lines.path}:{self._placer.line}: "
+                f"no record in {self._barren_lines} lines, {size} bytes"
             )
 
 
-def open_shard(path: Path) -> Shard | None:
+def _pieces(reader: ShardReader) -> Iterator[Iterator[StreamItem]]:
+    while (items := reader.read()) is not None:
+        reader.close()  # of a thousand processes all are read in turn: so many can't be open
+        yield items
+    yield reader.rest()
+
+
+def open_shard(path: Path, *, is_strict: bool = False) -> Shard | None:
     """Read where a shard begins; None if its process died before it had written its header.
 
     Raises:
-        TraceError: the file cannot be read, or is no trace of a version known here.
+        OtherVersionError: it is of a version that is not known here.
+        NoHeaderError: it is no trace of a version 1 or later.
+        TraceError: it cannot be read, or its header is wrong.
     """
-    findings = Findings(path=path)
-    with contextlib.closing(_read_objects(path, findings)) as objects:
-        number, raw = next(objects, (0, None))
-    if raw is None and not findings.malformed:
-        return None
-    if raw is None or number != 1 or raw.get("kind") != "header":
-        raise TraceError(f"{path}:1: must be the header of a trace of traincheck-collect")
-    check_version(raw, schema=SCHEMA, known=VERSION, where=f"{path}:1", error=TraceError)
-    header = structure(Header, raw, where=f"{path}:1")
-    with contextlib.closing(read_shard(path, 0, findings)) as items:
-        first = next(items, None)
+    reader = LineReader(path)
+    try:
+        lines = _first_lines(reader)
+        if lines is None:
+            return None
+        line, *others = lines
+        raw, header = parse_header(path, line, is_strict=is_strict)
+        first = _first_record(reader, header, others)
+    finally:
+        reader.close()
     start = first.window if first else BEFORE_FIRST_STEP
     return Shard(path=path, header=header, raw_header=raw, start=start)
 
 
-def read_shard(path: Path, process: int, findings: Findings) -> Generator[StreamItem]:
-    """Yield the records of a shard after its first header.
+def _first_lines(reader: LineReader) -> list[bytes | None] | None:
+    """Return the first lines, at least one; None if what is there may be the start of a header."""
+    lines: list[bytes | None] | None = []
+    for _ in range(_MOST_PIECES):
+        lines = reader.read()
+        if lines is None or lines or reader.is_skipping:
+            break
+    else:
+        raise NoHeaderError(f"{reader.path}: has no line in its first {_MOST_PIECES} pieces")
+    if reader.problem:
+        raise NoHeaderError(f"{reader.path}: {reader.problem}")
+    if lines:
+        return lines
+    if reader.is_skipping:
+        return [None]
+    is_whole = _is_json(reader.rest) or not _HEADER.startswith(reader.rest[: len(_HEADER)])
+    return [reader.rest] if is_whole else None
 
-    A footer and a later header have no window; they are placed in that of the record before them.
+
+def _first_record(
+    reader: LineReader, header: Header, lines: list[bytes | None]
+) -> StreamItem | None:
+    """Return the first record, if there is one in the piece of the header or in the next."""
+    placer = Placer(0, Findings(path=reader.path, header=header))
+    return next(placer.place(lines), None) or next(placer.place(reader.read() or ()), None)
+
+
+def parse_header(
+    path: Path, line: bytes | None, *, is_strict: bool = False
+) -> tuple[dict[str, Any], Header]:
+    """Read the first line of a shard, without its end; None: it is too long.
+
+    Raises:
+        OtherVersionError: it is of a version that is not known here.
+        NoHeaderError: it is no header of a trace.
+        TraceError: a field is wrong.
     """
-    window, last_place = BEFORE_FIRST_STEP, None
-    for number, record in _read_objects(path, findings):
-        kind = record["kind"]
-        if kind in _ABOUT_THE_SHARD:
-            try:
-                findings.take(record)
-            except TraceError:
-                findings.on_malformed(number, dumps(record).encode())
-                continue
-        if not is_well_formed(record):
-            findings.on_malformed(number, dumps(record).encode())
-            continue
-        if kind not in _WITHOUT_WINDOW:
-            place = record.get("step"), record.get("eval_pass", 0), record.get("eval_step")
-            if place != last_place:  # seldom: the rest of the loop is for each record
-                if not _is_place(*place):
-                    findings.on_malformed(number, dumps(record).encode())
-                    continue
-                last_place, own = place, window_of(record)
-                findings.backwards += own < window
-                window = max(window, own)
-        if number > 1:
-            yield StreamItem(process, record, number, window)
-    findings.on_end()
-
-
-def _is_place(step: Any, eval_pass: Any, eval_step: Any) -> bool:
-    return type(step) is int and type(eval_pass) is int and type(eval_step) in {int, type(None)}
-
-
-def _read_objects(path: Path, findings: Findings) -> Generator[tuple[int, dict[str, Any]]]:
-    for number, line in _read_lines(path, findings):
-        try:
-            record = loads(line)
-        except ValueError:
-            record = None
-        if isinstance(record, dict) and type(record.get("kind")) is str:
-            yield number, record
-        elif line.endswith(b"\n"):
-            findings.on_malformed(number, line)
-        else:
-            findings.on_cut(number)
-
-
-def _read_lines(path: Path, findings: Findings) -> Generator[tuple[int, bytes]]:
-    number = 0
+    where = f"{path}:1"
     try:
-        with _open(path) as file:
-            for number, line in enumerate(file, start=1):
-                yield number, line
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        findings.on_cut(number + 1)
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raw = None if line is None else loads(line)
+    except ValueError:
+        raw = None
+    if line is None or not isinstance(raw, dict) or raw.get("kind") != "header":
+        raise NoHeaderError(f"{where}: must be the header of a trace of traincheck-collect")
+    check_version(raw, schema=SCHEMA, known=VERSION, where=where, error=OtherVersionError)
+    if problem := (problem_of(line, raw) if is_strict else problem_of_text(line, raw)):
+        raise TraceError(f"{where}: {problem}")
+    return raw, read_header(raw, where=where)
 
 
-def _open(path: Path) -> IO[bytes] | gzip.GzipFile:
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+def _is_json(line: bytes) -> bool:
+    try:
+        loads(line)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""The command `traincheck-schema`, which is also `traincheck schema`."""
