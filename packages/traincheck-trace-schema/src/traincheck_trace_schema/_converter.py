@@ -133,11 +133,14 @@ def _fields(converter: cattrs.Converter, cls: Any) -> Hook:
     always_there = overrides.keys() & _ALWAYS_WRITTEN  # though they have defaults in Python
 
     def structure_object(value: Any, _: Any) -> Any:
+        return structure_fields(value if type(value) is dict else as_object(value), cls)
+
+    def structure_document(value: Any, _: Any) -> Any:
         for name in always_there - as_object(value).keys():
             raise inside(name, KeyError(name))
         return structure_fields(value, cls)
 
-    return structure_object
+    return structure_document if always_there else structure_object
 
 
 def _names(cls: Any) -> dict[str, str]:

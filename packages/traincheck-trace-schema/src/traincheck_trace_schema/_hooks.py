@@ -42,24 +42,26 @@ def any_scalar(_: Any) -> Hook:
 
 
 def constrained(converter: cattrs.Converter, cls: Any) -> Hook:
-    """Read what `Annotated[base, constraint, ...]` describes."""
+    """Read what `Annotated[base, constraint]` describes."""
     base, *marks = get_args(cls)
     structure_base = converter.get_structure_hook(base)
-    constraints = [mark for mark in marks if isinstance(mark, Constraint)]
+    (constraint,) = (mark for mark in marks if isinstance(mark, Constraint))
+    is_admitted = constraint.test
     noun, types = SCALARS.get(base, ("a list", ()))
-    expected = noun + "".join(each.claim for each in constraints)
-    tests = tuple(each.admits for each in constraints)
+    expected = noun + constraint.claim
 
-    def structure_constrained(value: Any, _: Any) -> Any:
-        if types and type(value) not in types:
+    def structure_scalar(value: Any, _: Any) -> Any:
+        if type(value) in types and is_admitted(value):
+            return value
+        raise Mismatch(f"must be {expected}, got {shown(value)}")
+
+    def structure_list(value: Any, _: Any) -> Any:
+        result = structure_base(value, base)
+        if not is_admitted(value):
             raise Mismatch(f"must be {expected}, got {shown(value)}")
-        result = value if types else structure_base(value, base)
-        for admits in tests:
-            if not admits(value):
-                raise Mismatch(f"must be {expected}, got {shown(value)}")
         return result
 
-    return structure_constrained
+    return structure_scalar if types else structure_list
 
 
 def optional(converter: cattrs.Converter, cls: Any) -> Hook:
@@ -90,14 +92,19 @@ def array(converter: cattrs.Converter, cls: Any) -> Hook:
     """Read a list as a tuple, of any or of a fixed length."""
     members = get_args(cls)  # of one type, in all of our documents
     length = None if members[-1] is ... else len(members)
-    items = homogenous_tuple_structure_factory(cls, converter)
+    member = members[0]
+    structure_item = converter.get_structure_hook(member)
+    explain = homogenous_tuple_structure_factory(cls, converter)
 
     def structure_array(value: Any, _: Any) -> Any:
-        if not isinstance(value, list):
+        if type(value) is not list:
             raise Mismatch(f"must be a list, got {shown(value)}")
-        if length not in {None, len(value)}:
+        if length is not None and len(value) != length:
             raise Mismatch(f"must have {length} items, got {shown(value)}")
-        return items(value, cls)
+        try:
+            return tuple([structure_item(item, member) for item in value])
+        except (Mismatch, cattrs.BaseValidationError):
+            return explain(value, cls)  # raises, and says at which item
 
     return structure_array
 

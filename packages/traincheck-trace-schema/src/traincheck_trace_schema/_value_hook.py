@@ -31,25 +31,33 @@ _PLAIN = frozenset({str, int, float, bool, NoneType})
 
 def value_hook(converter: cattrs.Converter) -> Hook:
     """Make the hook that lets a raw value pass as it is, or refuses it."""
-
-    @functools.cache  # made at first use: values nest in their own payloads
-    def payload_hooks() -> Mapping[str, tuple[Hook, Any]]:
-        return {key: (_payload_hook(converter, cls), cls) for key, cls in PAYLOADS.items()}
+    hooks: dict[str, tuple[Hook, Any]] = {}  # filled at first use: values nest in payloads
 
     def check(value: Any, _: Any = None) -> Any:
-        if type(value) in _PLAIN:
+        kind = type(value)
+        if kind in _PLAIN:
             return value
-        if type(value) is list:
+        if kind is list:
             for item in value:
                 check(item)
             return value
-        key, payload = _only_item(value)
-        hook, cls = payload_hooks()[key]
-        try:
-            hook(payload, cls)
-        except (Mismatch, cattrs.BaseValidationError) as problem:
-            raise inside(key, problem) from problem
-        return value
+        if not hooks:
+            hooks.update(
+                (key, (_payload_hook(converter, cls), cls)) for key, cls in PAYLOADS.items()
+            )
+        if kind is dict and len(value) == 1:
+            ((key, payload),) = value.items()
+            if key in hooks:
+                hook, cls = hooks[key]
+                try:
+                    hook(payload, cls)
+                except (Mismatch, cattrs.BaseValidationError) as problem:
+                    raise inside(key, problem) from problem
+                return value
+        raise Mismatch(
+            "must be a text, a number, true, false, null, a list, or an object with one key of "
+            f"{', '.join(PAYLOADS)}; got {shown(value)}"
+        )
 
     return check
 
@@ -95,18 +103,6 @@ def _integer(digits: str) -> int:
         raise Mismatch(f"must be an integer of fewer digits than {len(digits)}") from problem
 
 
-def _only_item(value: Any) -> tuple[str, Any]:
-    if type(value) is dict and len(value) == 1:
-        for key in value:
-            if key in PAYLOADS:
-                return key, value[key]
-    keys = ", ".join(PAYLOADS)
-    raise Mismatch(
-        f"must be a text, a number, true, false, null, a list, "
-        f"or an object with one key of {keys}; got {shown(value)}"
-    )
-
-
 def _payload_hook(converter: cattrs.Converter, cls: Any) -> Hook:
     if attrs.has(cls):
         return _fields_check(converter, cls)
@@ -117,19 +113,21 @@ def _payload_hook(converter: cattrs.Converter, cls: Any) -> Hook:
 def _fields_check(converter: cattrs.Converter, cls: type) -> Hook:
     """Check the fields of an object without making it: half the time of making it."""
     hints = get_type_hints(cls, include_extras=True)
-    fields = [
-        (field.name, hints[field.name], converter.get_structure_hook(hints[field.name]))
+    fields = {
+        field.name: (converter.get_structure_hook(hints[field.name]), hints[field.name])
         for field in attrs.fields(cls)
-    ]
+    }
     required = {field.name for field in attrs.fields(cls) if field.default is attrs.NOTHING}
 
     def check_fields(payload: Any, _: Any) -> None:
-        for name in required - as_object(payload).keys():
-            raise inside(name, KeyError(name))
-        for name, hint, hook in fields:
-            if name in payload:
+        if not (payload if type(payload) is dict else as_object(payload)).keys() >= required:
+            missing = min(required - payload.keys())
+            raise inside(missing, KeyError(missing))
+        for name, item in payload.items():
+            if name in fields:
+                hook, hint = fields[name]
                 try:
-                    hook(payload[name], hint)
+                    hook(item, hint)
                 except (Mismatch, cattrs.BaseValidationError) as problem:
                     raise inside(name, problem) from problem
 
