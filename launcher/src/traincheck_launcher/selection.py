@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import click
-
 from traincheck_relations.planning import plan_for
 from traincheck_relations.registry import not_checkable, relations_for
+from traincheck_trace_schema.cli import note, warn
 from traincheck_trace_schema.errors import ConfigError
 from traincheck_trace_schema.invariant_file import read_invariant_files
 
@@ -27,8 +26,8 @@ def plan_of(paths: Sequence[Path]) -> Plan:
         InvariantError: a file cannot be read, or none of the invariants can be checked.
     """
     files = read_invariant_files(paths)
-    for note in files.notes:
-        click.echo(f"note: {note}", err=True)
+    for text in files.notes:
+        note(text)
     if not files.invariants:
         names = ", ".join(map(str, paths))
         raise ConfigError(f"--invariants: no invariant in {names}; nothing would be recorded")
@@ -36,8 +35,6 @@ def plan_of(paths: Sequence[Path]) -> Plan:
     left_out = not_checkable(files.invariants, relations)
     for reason, count in Counter(left_out.values()).items():
         plural = "s" if count > 1 else ""
-        click.echo(
-            f"warning: nothing is recorded for {count} invariant{plural}: {reason}", err=True
-        )
+        warn(f"nothing is recorded for {count} invariant{plural}: {reason}")
     kept = [invariant for invariant in files.invariants if invariant.id not in left_out]
     return plan_for(kept, relations)

@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from traincheck_trace_schema.cli import ManyValues, TraincheckCommand
+from traincheck_trace_schema.cli import ManyValues, TraincheckCommand, say
 from traincheck_trace_schema.errors import ConfigError
 
 
@@ -159,6 +159,15 @@ def test_a_reader_that_went_away_is_no_error() -> None:
     os.close(write_end)
 
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_document_can_not_steer_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Escapes, line ends and what is no text are shown as such; colours of ours stay."""
+    say("a\x1b]0;title\x07b\nc\udc80 \N{SNOWMAN}")
+
+    assert capsys.readouterr().out == "a\\x1b]0;title\\x07b\\nc\\udc80 \N{SNOWMAN}\n"
 
 
 def test_version_lists_the_installed_packages() -> None:

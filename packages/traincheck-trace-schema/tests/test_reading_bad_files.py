@@ -15,6 +15,7 @@ import pytest
 from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.reading import Run, StreamItem, open_run, open_runs
 from traincheck_trace_schema.reading import shard as shard_module
+from traincheck_trace_schema.reading.lines import LineReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -253,7 +254,7 @@ def test_asking_for_more_is_not_counted(
     monkeypatch.setattr(shard_module, "_MOST_LINES", 10)
     path = trace.write("trace_r0.json", [trace.header(), {"no": "kind"}])
     findings = shard_module.Findings(path=path)
-    reader = shard_module.ShardReader(path, 0, findings)
+    reader = shard_module.ShardReader(LineReader(path), 0, findings)
     assert list(reader.read() or ()) == []
 
     for _ in range(20):

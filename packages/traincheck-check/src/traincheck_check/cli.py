@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traincheck_trace_schema.cli import ManyValues, TraincheckCommand, given_traces, trace_options
+from traincheck_trace_schema.cli import (
+    ManyValues,
+    TraincheckCommand,
+    given_traces,
+    note,
+    say,
+    trace_options,
+    warn,
+)
 from traincheck_trace_schema.errors import (
     EXIT_CLEAN,
     EXIT_INCOMPLETE,
@@ -67,8 +75,8 @@ def check(
     given = given_traces(trace_folders, traces)
     files = read_invariant_files(invariants)
     claims = files.invariants
-    for note in files.notes:
-        click.echo(f"note: {note}", err=True)
+    for text in files.notes:
+        note(text)
     if not claims:
         raise InvariantError(
             f"{', '.join(map(str, invariants))}: has no invariant to check; infer from longer or "
@@ -88,7 +96,7 @@ def check(
         _warn(checked, claims)
         lines = screen(outcome.summary, results / name, name=name or None)
         for line in wrapped(lines, _width(MAX_WIDTH)) if sys.stdout.isatty() else lines:
-            click.echo(line)
+            say(line)
         outcomes.append(outcome)
     return _exit_code(outcomes)
 
@@ -111,10 +119,10 @@ def _names(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _warn(checked: Checked, claims: Iterable[Invariant]) -> None:
-    for note in checked.run.notes():
-        click.echo(f"note: {note}", err=True)
+    for text in checked.run.notes():
+        note(text)
     for message in _warnings(checked, claims):
-        click.echo(f"warning: {message}", err=True)
+        warn(message)
 
 
 def _warnings(checked: Checked, claims: Iterable[Invariant]) -> Iterator[str]:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traincheck_trace_schema.cli import ManyValues, TraincheckCommand, given_traces, trace_options
+from traincheck_trace_schema.cli import (
+    ManyValues,
+    TraincheckCommand,
+    given_traces,
+    note,
+    say,
+    trace_options,
+    warn,
+)
 from traincheck_trace_schema.errors import ConfigError, TraceError
 
 if TYPE_CHECKING:
@@ -73,44 +81,40 @@ def _insist_on_steps(inference: Inference) -> None:
 def _warn_of_what_is_missing(runs: Sequence[Run], inference: Inference) -> None:
     for run in runs:
         if not inference.steps[run.run_id]:
-            _warn(f"run {run.run_id} has no training step; was its training loop found?")
+            warn(f"run {run.run_id} has no training step; was its training loop found?")
         for reason in run.incomplete_because():
-            _warn(f"run {run.run_id} is incomplete: {reason}")
-        for note in run.notes():
-            click.echo(f"note: run {run.run_id}: {note}", err=True)
+            warn(f"run {run.run_id} is incomplete: {reason}")
+        for text in run.notes():
+            note(f"run {run.run_id}: {text}")
     for fault in inference.faults:
-        _warn(f"{fault.relation} failed and was left out: {fault.error}")
+        warn(f"{fault.relation} failed and was left out: {fault.error}")
     if not inference.invariants:
-        _warn("no invariant was found; give longer runs (at least 5 steps) or more of them")
+        warn("no invariant was found; give longer runs (at least 5 steps) or more of them")
 
 
 def _report(inference: Inference, output: Path, seconds: float) -> None:
     steps = sum(inference.steps.values())
-    click.echo(
+    say(
         f"Read {_count(len(inference.steps), 'run')}: {_count(steps, 'training step')}, "
         f"{_count(inference.records, 'record')}, in {seconds:.1f} s."
     )
-    click.echo(
+    say(
         f"Found {_count(len(inference.invariants), 'invariant')} among "
         f"{_count(inference.candidates, 'candidate')}:"
     )
     by_relation = Counter(invariant.relation for invariant in inference.invariants)
     for relation, number in sorted(by_relation.items()):
-        click.echo(f"  {number:6} {relation}")
-    click.echo(f"Written to {output}. Next, collect the run to be checked, and check it:")
-    click.echo(
+        say(f"  {number:6} {relation}")
+    say(f"Written to {output}. Next, collect the run to be checked, and check it:")
+    say(
         f"  traincheck-collect --invariants {output} --pyscript SCRIPT --models-to-track MODEL "
         "--output-dir TRACE"
     )
-    click.echo(f"  traincheck-check -f TRACE -i {output}")
+    say(f"  traincheck-check -f TRACE -i {output}")
 
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _warn(message: str) -> None:
-    click.echo(f"warning: {message}", err=True)
 
 
 def main() -> None:

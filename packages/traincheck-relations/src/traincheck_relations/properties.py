@@ -50,8 +50,8 @@ def call_properties(call: Call) -> dict[str, Scalar]:
     for name, value in (call.begin.get("args") or {}).items():
         facts.update(_argument(f"call.arg.{name}", value))
     module = payload(call.begin.get("self"), "object").get("attributes", {})
-    if "training" in module:
-        facts["call.module.training"] = module["training"]
+    if isinstance(training := module.get("training"), bool):
+        facts["call.module.training"] = training
     for name, value in {**_DEFAULT_CONTEXT, **(call.begin.get("ctx") or {})}.items():
         facts.update(_argument(f"ctx.{name}", value))
     return facts

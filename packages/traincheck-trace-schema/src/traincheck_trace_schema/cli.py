@@ -7,6 +7,7 @@ functions that need it, so that `--help` answers at once.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 DEBUG = "TRAINCHECK_DEBUG"  # environment variable: show the traceback of a fault of ours
+_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
 
@@ -62,21 +64,21 @@ class _Standalone(click.Command):
         try:
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except TraincheckError as error:
-            _fail(str(error))
+            _end(str(error))
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             sys.exit(EXIT_UNUSABLE)
         except click.UsageError as error:
-            _fail(f"{error.format_message().rstrip('.')}{_hint(error)}")
+            _end(f"{error.format_message().rstrip('.')}{_hint(error)}")
         except click.ClickException as error:
-            _fail(error.format_message())
+            _end(error.format_message())
         except click.Abort:
             click.echo("interrupted", err=True)
             sys.exit(EXIT_INTERRUPTED)
         except Exception as error:  # noqa: BLE001  Python would exit with 1, which means violations
             if os.environ.get(DEBUG):
                 traceback.print_exc()
-            _fail(
+            _end(
                 f"this is a fault of TrainCheck or of a plugin: {type(error).__name__}: {error}; "
                 f"set {DEBUG}=1 for the traceback"
             )
@@ -133,6 +135,40 @@ class TraincheckGroup(_Standalone, click.Group):
     """A command with subcommands."""
 
     command_class = TraincheckCommand
+
+
+def say(line: str = "") -> None:
+    """Print a line; names in documents may hold anything, so it can't steer the terminal."""
+    click.echo(_printable(line))
+
+
+def note(what: str) -> None:
+    """Print to stderr what may be good to know."""
+    click.echo(_printable(f"note: {what}"), err=True)
+
+
+def warn(what: str) -> None:
+    """Print to stderr what makes a result less than it seems."""
+    click.echo(_printable(f"warning: {what}"), err=True)
+
+
+def fail(what: str) -> None:
+    """Print to stderr what went wrong."""
+    click.echo(_printable(f"error: {what}"), err=True)
+
+
+def _printable(text: str) -> str:
+    """Escape what is no character to read; colours, which are ours, stay."""
+    if text.isprintable():
+        return text
+    return "".join(
+        part if _COLOUR.fullmatch(part) else "".join(map(_escaped, part))
+        for part in _COLOUR.split(text)
+    )
+
+
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else repr(character)[1:-1]
 
 
 def trace_options(function: _Function) -> _Function:
@@ -207,6 +243,6 @@ def _hint(error: click.UsageError) -> str:
     return f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
 
 
-def _fail(message: str) -> NoReturn:
-    click.echo(f"error: {message}", err=True)
+def _end(message: str) -> NoReturn:
+    fail(message)
     sys.exit(EXIT_UNUSABLE)

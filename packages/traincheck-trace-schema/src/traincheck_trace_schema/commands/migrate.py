@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from traincheck_trace_schema.cli import TraincheckCommand
+from traincheck_trace_schema.cli import TraincheckCommand, note, say
 
 
 @click.command("migrate", cls=TraincheckCommand)
@@ -27,6 +27,6 @@ def migrate(source: Path, target: Path) -> None:
 
     migration = legacy.migrate(source, target)
     for path in migration.written:
-        click.echo(f"wrote {path}")
-    for note in migration.notes:
-        click.echo(f"note: {note}")
+        say(f"wrote {path}")
+    for text in migration.notes:
+        note(text)

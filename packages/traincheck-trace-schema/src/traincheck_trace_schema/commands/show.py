@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from traincheck_trace_schema.cli import TraincheckCommand
+from traincheck_trace_schema.cli import TraincheckCommand, say
 
 _TOP = 10
 
@@ -44,6 +44,6 @@ def show(paths: tuple[Path, ...], *, top: int, is_all: bool, strict: bool) -> No
     screen = Screen(terminal_width(), None if is_all else top)
     for number, lines in enumerate(screens(paths, screen, is_strict=strict)):
         if number:
-            click.echo()
+            say()
         for line in lines:
-            click.echo(line)
+            say(line)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traincheck_trace_schema.cli import TraincheckCommand
+from traincheck_trace_schema.cli import TraincheckCommand, fail, say
 from traincheck_trace_schema.errors import EXIT_CLEAN, EXIT_UNUSABLE, TraceError
 
 if TYPE_CHECKING:
@@ -46,14 +46,14 @@ def validate(paths: tuple[Path, ...], *, is_all: bool, verbose: bool) -> int:
         try:
             problems = _told(check, None if is_all else _SHOWN, is_quiet=is_ours_if_it_says_so)
         except TraceError as error:
-            click.echo(f"error: {error}", err=True)
+            fail(str(error))
             code = EXIT_UNUSABLE
             continue
         if check.document or not is_ours_if_it_says_so:
-            click.echo(_summed_up(check, problems))
+            say(_summed_up(check, problems))
             code = max(code, INVALID if problems else EXIT_CLEAN)
         elif verbose:
-            click.echo(f"{path}: passed over, it is no document of TrainCheck")
+            say(f"{path}: passed over, it is no document of TrainCheck")
     return code
 
 
@@ -66,9 +66,9 @@ def _told(check: FileCheck, limit: int | None, *, is_quiet: bool) -> int:
             return count
         if limit is None or count <= limit:
             place = "" if problem.line is None else f":{problem.line}"
-            click.echo(f"{check.path}{place}: {problem.what}")
+            say(f"{check.path}{place}: {problem.what}")
     if limit is not None and count > limit:
-        click.echo(f"{check.path}: {count - limit} more problems (--all shows them)")
+        say(f"{check.path}: {count - limit} more problems (--all shows them)")
     return count
 
 

@@ -98,11 +98,11 @@ def _migrate_folder(source: Path, target: Path) -> tuple[list[Path], list[str]]:
 def _write_shards(paths: Sequence[Path], folder: Path) -> tuple[list[Path], list[str]]:
     written: list[Path] = []
     notes: list[str] = []
-    for process in open_processes(paths):
+    for number, process in enumerate(open_processes(paths)):
         findings = Findings(path=process.path)
         header = process.header
         path = folder / f"trace_r{header.rank}_p{header.pid}.json"
-        write_shard(path, _records(process, findings))
+        write_shard(path, _records(process, number, findings))
         written.append(path)
         notes += findings.told()
     if not written:
@@ -110,9 +110,9 @@ def _write_shards(paths: Sequence[Path], folder: Path) -> tuple[list[Path], list
     return written, notes
 
 
-def _records(process: Shard, findings: Findings) -> Iterator[dict[str, Any]]:
+def _records(process: Shard, number: int, findings: Findings) -> Iterator[dict[str, Any]]:
     yield process.raw_header
-    for item in process.read(0, findings):
+    for item in process.read(number, findings):
         yield item.record
 
 

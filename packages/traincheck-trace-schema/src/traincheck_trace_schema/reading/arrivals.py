@@ -10,11 +10,12 @@ import attrs
 
 from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.reading.lines import LineReader
-from traincheck_trace_schema.reading.opening import Unread, is_shard_name
+from traincheck_trace_schema.reading.opening import Unread, is_legacy, is_shard_name
 from traincheck_trace_schema.reading.shard import (
     NoHeaderError,
     OtherVersionError,
     Shard,
+    SharedRecordings,
     open_shard,
 )
 
@@ -30,6 +31,7 @@ class Arrivals:
     _real: set[str] = attrs.field(init=False, factory=set)  # the same, with links followed
     # Files whose first line is not whole, and their size and time of change when it was not.
     _waiting: dict[Path, tuple[int, int]] = attrs.field(init=False, factory=dict)
+    _shared: SharedRecordings = attrs.field(init=False, factory=SharedRecordings)
     _has_any: bool = attrs.field(init=False, default=False)
 
     def look(self, *, is_last: bool = False) -> list[Shard]:
@@ -41,7 +43,7 @@ class Arrivals:
         """
         self._waiting.update((path, (-1, -1)) for path in self._new_files())
         opened = [self._open(path, is_last=is_last) for path in tuple(self._waiting)]
-        shards = [shard for shard in opened if shard is not None]
+        shards = [self._shared.of(shard) for shard in opened if shard is not None]
         self._has_any = self._has_any or bool(shards)
         return shards
 
@@ -105,22 +107,15 @@ def _open(path: Path, *, is_strict: bool) -> Shard | None:
     try:
         shard = open_shard(path, is_strict=is_strict)
     except NoHeaderError:
-        if not _is_legacy(path):
+        if not is_legacy(path):
             raise
         shard = None
-    if shard is None and _is_legacy(path):
+    if shard is None and is_legacy(path):
         raise OtherVersionError(
             f"{path}: is a trace of TrainCheck 0.x, which can't be followed while it grows; check "
             "it with traincheck-check when the program has ended"
         )
     return shard
-
-
-def _is_legacy(path: Path) -> bool:
-    # Most traces are of 1.0, and need none of what reads older ones.
-    from traincheck_trace_schema.legacy.detection import is_legacy_file  # noqa: PLC0415
-
-    return is_legacy_file(path)
 
 
 def _may_change(path: Path, error: TraceError) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from traincheck_trace_schema.records import Header
 
-_TOLD = 8  # ranks that are told one by one
+_TOLD = 8  # ranks that are named
 
 
 def absent_ranks(processes: Iterable[tuple[Header, bool]]) -> tuple[int, ...]:
@@ -37,7 +37,11 @@ def missing_ranks(headers: Iterable[Header]) -> Iterator[str]:
     world_size = max((header.world_size for header in mains), default=0)
     present = {header.rank for header in mains}
     missing = [rank for rank in range(world_size) if rank not in present]
-    for rank in missing[:_TOLD]:
-        yield f"rank {rank} of {world_size} left no trace"
-    if len(missing) > _TOLD:
-        yield f"{len(missing) - _TOLD} more ranks of {world_size} left no trace"
+    if missing:
+        yield f"{named_ranks(missing)} of {world_size} left no trace"
+
+
+def named_ranks(ranks: Sequence[int]) -> str:
+    """Return ranks as a message has them."""
+    more = f" and {len(ranks) - _TOLD} more" if len(ranks) > _TOLD else ""
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks[:_TOLD]))}{more}"

@@ -40,8 +40,7 @@ class FollowedProcess:
     def __attrs_post_init__(self) -> None:
         self.heard = self.clock()
         self.file = GrowingFile(self.shard.path, self.clock)
-        self._reader = ShardReader(self.shard.path, self.index, self.findings)
-        self._reader.lines = self.file
+        self._reader = ShardReader(self.file, self.index, self.findings)
         self._items = self._read()
 
     @property

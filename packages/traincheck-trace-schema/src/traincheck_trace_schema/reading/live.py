@@ -160,7 +160,7 @@ class LiveRun:
         """Take in the shards that are of this run."""
         if self.run_id is None and shards:
             self.run_id = max(shards, key=lambda each: each.header.clock.wall_ns).header.run_id
-        for shard in sorted(shards, key=_order):
+        for shard in sorted(shards, key=lambda shard: shard.order):
             if shard.header.run_id != self.run_id:
                 self._leave_out(shard)
                 continue
@@ -178,8 +178,4 @@ class LiveRun:
 
     def _in_order(self) -> list[FollowedProcess]:
         """Return the processes in the order that their shards have in a `Run`."""
-        return sorted(self._processes, key=lambda process: _order(process.shard))
-
-
-def _order(shard: Shard) -> tuple[int, bool, str, str]:
-    return shard.header.rank, shard.header.role != "main", shard.name, str(shard.path)
+        return sorted(self._processes, key=lambda process: process.shard.order)

@@ -14,6 +14,7 @@ from traincheck_trace_schema.reading.shard import (
     NoHeaderError,
     OtherVersionError,
     Shard,
+    SharedRecordings,
     open_shard,
 )
 
@@ -57,13 +58,13 @@ def open_shards(paths: Sequence[Path], *, is_strict: bool) -> Opened:
         TraceError: there is none, or one is of a version that is not known; or one cannot be read
             that was named, or any, if `is_strict`.
     """
-    opened = Opened()
+    opened, shared = Opened(), SharedRecordings()
     files = _files(paths)
     old: dict[Path, list[Path]] = {}  # what TrainCheck 0.x wrote, which belongs together by folder
     for path, is_named in files.items():
         found = _open(path, must_be_read=is_named or is_strict, is_strict=is_strict)
         if isinstance(found, Shard):
-            opened.shards.append(found)
+            opened.shards.append(shared.of(found))
         elif isinstance(found, Unread):
             opened.unread.append(found)
         else:
@@ -80,17 +81,18 @@ def _open(path: Path, *, must_be_read: bool, is_strict: bool) -> Shard | Unread 
     try:
         shard = open_shard(path, is_strict=is_strict)
     except TraceError as error:
-        if isinstance(error, NoHeaderError) and _is_legacy(path):
+        if isinstance(error, NoHeaderError) and is_legacy(path):
             return None
         if must_be_read or isinstance(error, OtherVersionError):
             raise
         return Unread(path, str(error))
     if shard is not None:
         return shard
-    return None if _is_legacy(path) else Unread(path)
+    return None if is_legacy(path) else Unread(path)
 
 
-def _is_legacy(path: Path) -> bool:
+def is_legacy(path: Path) -> bool:
+    """Whether TrainCheck 0.x wrote a file."""
     # Most traces are of 1.0, and need none of what reads older ones.
     from traincheck_trace_schema.legacy.detection import is_legacy_file  # noqa: PLC0415
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
 
 import attrs
 
-from traincheck_trace_schema.reading.attendance import absent_ranks
+from traincheck_trace_schema.reading.attendance import absent_ranks, named_ranks
 from traincheck_trace_schema.reading.followed import FollowedProcess
 from traincheck_trace_schema.records import Header
 from traincheck_trace_schema.window import Window
 
 _TOLD = 3  # times that it is told of one rank
-_NAMED = 8  # ranks that left no trace
 
 
 @attrs.define(eq=False)
@@ -140,7 +138,7 @@ class Ranks:
             return False
         rank = self._ranks.get(process.header.rank)
         is_given_up = rank is not None and rank.words_before is not None
-        return is_given_up or process.reach < window
+        return is_given_up or process.reach <= window
 
     def _arrange(self) -> None:
         """Sort the processes by rank, as their last headers say."""
@@ -168,12 +166,8 @@ class Ranks:
 
     def _give_up_absent(self, window: Window) -> None:
         self._awaits_absent = False
-        absent = (number for number in self._world if number not in self._ranks)
-        named = ", ".join(str(number) for number in islice(absent, _NAMED))
-        more = f" and {self._absent - _NAMED} more" if self._absent > _NAMED else ""
-        self.notes.append(
-            f"rank{'s' * (self._absent > 1)} {named}{more}: left no trace {self._how_long(window)}"
-        )
+        absent = [number for number in self._world if number not in self._ranks]
+        self.notes.append(f"{named_ranks(absent)}: left no trace {self._how_long(window)}")
 
     def _how_long(self, window: Window) -> str:
         return (

@@ -28,8 +28,8 @@ __all__ = ["Run", "Shard", "Stream", "StreamItem", "WindowEnd", "open_run", "ope
 class WindowEnd:
     """Every record of this window, of all processes, came before.
 
-    `without` are the ranks of the world that took no part in it: they left no trace, had ended
-    without a footer, or were given up.
+    `without` are the ranks of the world that took no part in it, or not to its end: they left no
+    trace, had ended without a footer, or were given up.
     """
 
     window: Window
@@ -119,7 +119,7 @@ def open_runs(paths: Sequence[Path], *, strict: bool = False) -> list[Run]:
     return [
         Run(
             run_id=run_id,
-            shards=tuple(sorted(shards, key=_order)),
+            shards=tuple(sorted(shards, key=lambda shard: shard.order)),
             is_strict=strict,
             unread=_beside(shards, opened),
         )
@@ -139,6 +139,7 @@ class _Cursor:
     shard: Shard
     findings: Findings
     window: Window | None = attrs.field(init=False)  # None: at the end
+    has_begun: bool = attrs.field(init=False, default=False)  # a record was taken
     _items: Iterator[StreamItem] | None = attrs.field(init=False, default=None)
     _next: StreamItem | None = attrs.field(init=False, default=None)
 
@@ -162,6 +163,7 @@ class _Cursor:
             self._next = next(self._items, None)
         window, item = self.window, self._next
         if item is not None and item.window == window:
+            self.has_begun = True
             yield item
             for item in self._items:
                 if item.window is not window and item.window != window:
@@ -176,24 +178,24 @@ class _Cursor:
 def _merge(cursors: Sequence[_Cursor]) -> Stream:
     heap = [(cursor.window, cursor.process) for cursor in cursors if cursor.window]
     heapq.heapify(heap)
-    gone = [False] * len(cursors)  # before this window
     known: tuple[list[Header], list[bool]] | None = None
     without: tuple[int, ...] = ()
+    has_begun = False
     while heap:
         window, process = heap[0]
         cursor = cursors[process]
         yield from cursor.take()
+        has_begun = has_begun or cursor.has_begun
         if cursor.window:
             heapq.heapreplace(heap, (cursor.window, process))
         else:
             heapq.heappop(heap)
-        if not heap or heap[0][0] != window:
-            headers = [each.header for each in cursors]
-            if (headers, gone) != known:
-                known = headers, gone
-                without = absent_ranks(zip(headers, gone, strict=True))
+        if has_begun and (not heap or heap[0][0] != window):
+            facts = [each.header for each in cursors], [each.is_gone for each in cursors]
+            if facts != known:
+                known = facts
+                without = absent_ranks(zip(*facts, strict=True))
             yield WindowEnd(window, without)
-            gone = [each.is_gone for each in cursors]
 
 
 def _beside(shards: Sequence[Shard], opened: Opened) -> tuple[Unread, ...]:
@@ -201,7 +203,3 @@ def _beside(shards: Sequence[Shard], opened: Opened) -> tuple[Unread, ...]:
     own = {shard.path.parent for shard in shards}
     others = {shard.path.parent for shard in opened.shards} - own
     return tuple(each for each in opened.unread if each.path.parent not in others)
-
-
-def _order(shard: Shard) -> tuple[int, bool, str, str]:
-    return shard.header.rank, shard.header.role != "main", shard.name, str(shard.path)

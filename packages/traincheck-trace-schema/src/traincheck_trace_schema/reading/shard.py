@@ -14,7 +14,7 @@ from traincheck_trace_schema.reading.findings import Findings, read_header
 from traincheck_trace_schema.reading.form import problem_of_text
 from traincheck_trace_schema.reading.lines import LineReader
 from traincheck_trace_schema.reading.placing import Placer, StreamItem
-from traincheck_trace_schema.records import SCHEMA, VERSION, Header
+from traincheck_trace_schema.records import SCHEMA, VERSION, Header, Recording
 from traincheck_trace_schema.strict_json import problem_of
 from traincheck_trace_schema.version import check_version
 from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window
@@ -62,6 +62,11 @@ class Shard:
         """The file's name."""
         return self.path.name
 
+    @property
+    def order(self) -> tuple[int, bool, str, str]:
+        """Sorts the shards of a run: by rank, the main process first."""
+        return self.header.rank, self.header.role != "main", self.name, str(self.path)
+
     def read(self, process: int, findings: Findings) -> Iterator[StreamItem]:
         """Yield what follows the first header.
 
@@ -73,14 +78,39 @@ class Shard:
             TraceError: `findings` are strict, and a line is no record.
         """
         # Not a generator of its own: each that a record passes through takes time.
-        return chain.from_iterable(_pieces(ShardReader(self.path, process, findings)))
+        reader = ShardReader(LineReader(self.path), process, findings)
+        return chain.from_iterable(_pieces(reader))
+
+
+@attrs.frozen
+class SharedRecordings:
+    """Lets shards share what their headers say alike of what was recorded, often by many names.
+
+    A run may have thousands of shards: each pass over a data set starts its workers anew.
+    """
+
+    _known: list[tuple[dict[str, Any], Recording]] = attrs.field(factory=list)
+
+    def of(self, shard: Shard) -> Shard:
+        """Return the shard with what it shares."""
+        own = shard.raw_header["recording"], shard.header.recording
+        shared = next((each for each in self._known if each[0] == own[0]), None)
+        if shared is None:
+            self._known.append(own)
+            return shard
+        told, recording = shared
+        return attrs.evolve(
+            shard,
+            header=attrs.evolve(shard.header, recording=recording),
+            raw_header={**shard.raw_header, "recording": told},
+        )
 
 
 class ShardReader:
     """Reads a shard piece by piece, also while it grows."""
 
-    def __init__(self, path: Path, process: int, findings: Findings) -> None:
-        self.lines = LineReader(path)
+    def __init__(self, lines: LineReader, process: int, findings: Findings) -> None:
+        self.lines = lines
         self._placer = Placer(process, findings)
         self._findings = findings
         self._is_begun = False
