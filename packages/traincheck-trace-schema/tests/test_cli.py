@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -168,6 +169,20 @@ def test_a_document_can_not_steer_the_terminal(
     say("a\x1b]0;title\x07b\nc\udc80 \N{SNOWMAN}")
 
     assert capsys.readouterr().out == "a\\x1b]0;title\\x07b\\nc\\udc80 \N{SNOWMAN}\n"
+
+
+def test_an_output_that_can_not_be_written_is_no_fault_of_ours() -> None:
+    """A full disk behind `> file` is told for what it is."""
+    with open("/dev/full", "wb") as full:  # noqa: PTH123  no file of a folder
+        result = subprocess.run(
+            [Path(sys.executable).parent / "traincheck-schema", "schema", "trace"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"error: the output: No space left on device\n")
 
 
 def test_version_lists_the_installed_packages() -> None:

@@ -227,6 +227,20 @@ def test_a_run_is_idle_while_nothing_new_is_there(trace: TraceBuilder, clock: Cl
     assert live.idle_seconds == 0
 
 
+def test_a_run_may_be_waited_for_by_its_id(trace: TraceBuilder) -> None:
+    """What an earlier one left in the folder is neither read nor taken for the end."""
+    trace.shard(*trace.steps(0), name="trace_old.json", run_id="old")
+    live = open_live(str(trace.folder), run_id="new")
+    assert list(live.poll()) == []
+    assert not live.is_over
+
+    trace.shard(*trace.steps(0), name="trace_new.json", run_id="new")
+
+    records = [item.record for item in live.poll() if isinstance(item, StreamItem)]
+    assert (records[0]["run_id"], len(records)) == ("new", 3)
+    assert live.is_over
+
+
 def test_another_run_in_the_folder_is_left_out(trace: TraceBuilder) -> None:
     """The run that was there first is followed; the other is told once."""
     trace.append("trace_r0.json", trace.header(), *trace.steps(0))

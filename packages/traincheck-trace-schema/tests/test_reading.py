@@ -392,3 +392,26 @@ def test_memory_does_not_depend_on_length(trace: TraceBuilder) -> None:
 
     assert count > 20_000
     assert peak < 1_000_000
+
+
+def test_one_path_may_be_text_and_stand_by_itself(trace: TraceBuilder) -> None:
+    """A folder is not taken for the letters of its name; nothing at all is told."""
+    trace.shard(*trace.steps(0))
+
+    assert open_run(str(trace.folder)).run_id == open_run([trace.folder]).run_id
+    with pytest.raises(TraceError, match="no trace is given"):
+        open_run([])
+
+
+@pytest.mark.parametrize(
+    ("window", "text"),
+    [
+        (Window(-1, 0, BEFORE_PASS), "before the first step"),
+        (Window(3, 0, BEFORE_PASS), "step 3"),
+        (Window(3, 1, 0), "step 3, step 0 of pass 1 of evaluation"),
+        (Window(3, 1, AFTER_PASS), "step 3, after pass 1 of evaluation"),
+    ],
+)
+def test_a_window_is_named_as_a_person_would(window: Window, text: str) -> None:
+    """The numbers that stand for before and after a pass are not shown."""
+    assert str(window) == text

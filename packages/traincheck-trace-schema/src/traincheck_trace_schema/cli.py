@@ -72,6 +72,8 @@ class _Standalone(click.Command):
             _end(f"{error.format_message().rstrip('.')}{_hint(error)}")
         except click.ClickException as error:
             _end(error.format_message())
+        except OSError as error:
+            _end(_told(error))
         except click.Abort:
             click.echo("interrupted", err=True)
             sys.exit(EXIT_INTERRUPTED)
@@ -210,6 +212,12 @@ def _end_of_values(args: Sequence[str], start: int) -> int:
         if args[at].startswith("-") and args[at] != "-":
             return at
     return len(args)
+
+
+def _told(error: OSError) -> str:
+    """Say what the system refused; without a file, it is what a command prints to."""
+    place = f"{error.filename}: " if error.filename is not None else "the output: "
+    return f"{place}{error.strerror or error}"
 
 
 def _takes_value(option: click.Option) -> bool:

@@ -25,6 +25,15 @@ class Window:
     eval_pass: int
     eval_step: int
 
+    def __str__(self) -> str:
+        """Name the window as a person would."""
+        place = "before the first step" if self.step < 0 else f"step {self.step}"
+        if self.eval_step == AFTER_PASS:
+            return f"{place}, after pass {self.eval_pass} of evaluation"
+        if self.eval_step == BEFORE_PASS:
+            return place
+        return f"{place}, step {self.eval_step} of pass {self.eval_pass} of evaluation"
+
 
 BEFORE_FIRST_STEP = Window(-1, 0, BEFORE_PASS)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
@@ -13,6 +13,7 @@ import attrs
 from traincheck_trace_schema.reading.arrivals import Arrivals
 from traincheck_trace_schema.reading.attendance import missing_ranks
 from traincheck_trace_schema.reading.followed import FollowedProcess
+from traincheck_trace_schema.reading.opening import Paths, as_paths
 from traincheck_trace_schema.reading.ranks import Ranks
 from traincheck_trace_schema.reading.run import WindowEnd
 from traincheck_trace_schema.reading.shard import Findings, Shard, StreamItem
@@ -20,8 +21,9 @@ from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window
 
 
 def open_live(
-    paths: Sequence[Path],
+    paths: Paths,
     *,
+    run_id: str | None = None,
     rank_timeout: float = 60.0,
     clock: Callable[[], float] = time.monotonic,
     strict: bool = False,
@@ -30,11 +32,19 @@ def open_live(
 
     Args:
         paths: Folders of shards, or shards; they need not be there yet.
+        run_id: The run that is waited for; others in the folders are left out. None takes the first
+            that is seen, and of several the newest.
         rank_timeout: Seconds of silence after which a rank that others have overtaken is given up.
         clock: Gives the time in seconds.
         strict: Refuse the first line, or file, that is not as the format says.
     """
-    return LiveRun(paths=tuple(paths), rank_timeout=rank_timeout, clock=clock, is_strict=strict)
+    return LiveRun(
+        paths=tuple(as_paths(paths)),
+        run_id=run_id,
+        rank_timeout=rank_timeout,
+        clock=clock,
+        is_strict=strict,
+    )
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -50,7 +60,7 @@ class LiveRun:
     rank_timeout: float
     clock: Callable[[], float]
     is_strict: bool
-    run_id: str | None = attrs.field(init=False, default=None)
+    run_id: str | None = None  # None until its first header is seen
     shards: tuple[Shard, ...] = attrs.field(init=False, default=())
     _processes: list[FollowedProcess] = attrs.field(init=False, factory=list)
     _headers: deque[StreamItem] = attrs.field(init=False, factory=deque)

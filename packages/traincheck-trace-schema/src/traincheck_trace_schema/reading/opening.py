@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -19,7 +19,9 @@ from traincheck_trace_schema.reading.shard import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+Paths: TypeAlias = "Iterable[str | os.PathLike[str]] | str | os.PathLike[str]"
 
 _NAME = re.compile(r"(trace_.*\.(json|log)|proxy_log\.json)(\.gz)?", re.DOTALL)
 _TOLD = 3  # reasons why there is no trace at all
@@ -28,6 +30,19 @@ _TOLD = 3  # reasons why there is no trace at all
 def is_shard_name(name: str) -> bool:
     """Whether a file of this name, in a trace folder, should be a shard."""
     return _NAME.fullmatch(name) is not None
+
+
+def as_paths(given: Paths) -> list[Path]:
+    """Return paths, which may be given as text, and one by itself.
+
+    Raises:
+        TraceError: there are none.
+    """
+    paths = [given] if isinstance(given, str | os.PathLike) else given
+    found = [Path(path) for path in paths]
+    if not found:
+        raise TraceError("no trace is given: name folders of shards, or shards")
+    return found
 
 
 @attrs.frozen

@@ -11,13 +11,19 @@ import attrs
 
 from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.reading.attendance import absent_ranks, missing_ranks
-from traincheck_trace_schema.reading.opening import Opened, Unread, listed, open_shards
+from traincheck_trace_schema.reading.opening import (
+    Opened,
+    Paths,
+    Unread,
+    as_paths,
+    listed,
+    open_shards,
+)
 from traincheck_trace_schema.reading.shard import Findings, Shard, StreamItem
 from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from traincheck_trace_schema.records import Header
 
@@ -85,7 +91,7 @@ class Run:
         return tuple(dict.fromkeys((*left_out, *told)))
 
 
-def open_run(paths: Sequence[Path], *, strict: bool = False) -> Run:
+def open_run(paths: Paths, *, strict: bool = False) -> Run:
     """Open the trace of one run: folders of shards, or shards.
 
     Raises:
@@ -94,17 +100,17 @@ def open_run(paths: Sequence[Path], *, strict: bool = False) -> Run:
     runs = open_runs(paths, strict=strict)
     if len(runs) > 1:
         ids = ", ".join(repr(run.run_id) for run in runs)
-        raise TraceError(f"{listed(paths)}: must hold the trace of one run, got {ids}")
+        raise TraceError(f"{listed(as_paths(paths))}: must hold the trace of one run, got {ids}")
     return runs[0]
 
 
-def open_runs(paths: Sequence[Path], *, strict: bool = False) -> list[Run]:
+def open_runs(paths: Paths, *, strict: bool = False) -> list[Run]:
     """Open the traces of runs, one `Run` a run id, in the order of the paths.
 
     A file in a folder that cannot be read is left out, and the run is not complete.
 
     Args:
-        paths: Folders of shards, or shards.
+        paths: Folders of shards, or shards; a single one may stand by itself.
         strict: Refuse the first line, or file, that is not as the format says, here or in the
             stream. A last line that was cut is no such line.
 
@@ -112,7 +118,7 @@ def open_runs(paths: Sequence[Path], *, strict: bool = False) -> list[Run]:
         TraceError: there is no trace, one is of a version that is not known, or one that is named
             cannot be read.
     """
-    opened = open_shards(paths, is_strict=strict)
+    opened = open_shards(as_paths(paths), is_strict=strict)
     members: dict[str, list[Shard]] = {}
     for shard in opened.shards:
         members.setdefault(shard.header.run_id, []).append(shard)
