@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from traincheck_check.cli import check
-from traincheck_relations.testing import TraceBuilder
+from traincheck_relations.testing import TraceBuilder, train
 from traincheck_trace_schema.results_file import read_summary, read_verdicts
 
 if TYPE_CHECKING:
@@ -105,6 +105,19 @@ def test_several_runs_get_folders_of_their_own(write_run: WriteRun, claims_file:
         for name in ("good", "bad")
     }
     assert failed == {"good": 0, "bad": 1}
+
+
+def test_a_trace_does_not_choose_where_results_go(tmp_path: Path, claims_file: Path) -> None:
+    """A run id may hold anything; folders of one name are numbered."""
+    folders = []
+    for place, run_id in (("a", "one"), ("b", "../../elsewhere")):
+        trace = TraceBuilder(tmp_path / place / "t", run_id=run_id)
+        train(trace.rank(), 6)
+        folders.append(trace.write().parent)
+
+    run("-f", *folders, "-i", claims_file, "-o", "results")
+
+    assert sorted(path.name for path in Path("results").iterdir()) == ["t", "t-2"]
 
 
 def test_results_have_a_place_by_default(write_run: WriteRun, claims_file: Path) -> None:

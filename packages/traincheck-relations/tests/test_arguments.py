@@ -53,6 +53,12 @@ def an_object(kind: str, **attributes: Json) -> Json:
         ({"0": 0.1}, {"p": 0.5}),
         ({"p": {"text": {"start": "a", "length": 900}}}, {"p": "b"}),
         ({"p": {"cut": "list"}}, {"p": [1]}),
+        ({"p": [1, 2, {"cut": "98 more"}]}, {"p": list(range(1, 101))}),
+        ({"p": {"tuple": [{"cut": "list"}, 2]}}, {"p": {"tuple": [[1], 2]}}),
+        (
+            {"p": {"dict": [["a", 1], [{"cut": "8 more"}, None]]}},
+            {"p": {"dict": [["a", 1], ["b", 2], ["c", 3]]}},
+        ),
     ],
 )
 def test_a_call_with_these_arguments_will_do(
@@ -67,6 +73,9 @@ def test_a_call_with_these_arguments_will_do(
     [
         ({"p": 0.1}, {"p": 0.5}),
         ({"p": 1}, {"p": True}),
+        ({"p": [1]}, {"p": [True]}),
+        ({"p": [1, 2]}, {"p": [1, 2, 3]}),
+        ({"p": [1, 3, {"cut": "98 more"}]}, {"p": list(range(1, 101))}),
         ({"p": None}, {"p": 0}),
         ({"p": 0}, {"p": None}),
         ({"p": 0.5, "q": 2}, {"p": 0.5, "q": 1}),

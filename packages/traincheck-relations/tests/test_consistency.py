@@ -67,6 +67,18 @@ def test_a_rank_that_differs_is_named_with_both_values(trace):
     assert {ref.rank for ref in found[1].evidence} == {0, 1}
 
 
+@pytest.mark.parametrize("covered", [{"attributes": ["grad"]}, {"roles": ["buffer"]}])
+def test_what_was_not_looked_at_is_not_compared(trace, covered):
+    """A look at other attributes, or at other variables, says nothing of the data."""
+    for rank in (0, 1):
+        shard = trace.rank(rank)
+        shard.variable("model.w", data=tensor(f"a{rank}"), grad=None)
+        shard.step(0)
+        shard.observe("step_end", **covered)
+
+    assert examples(trace, across_ranks(function=None, phase="step_end")) == []
+
+
 def test_data_is_compared_when_a_step_ends_too(trace):
     """What no call of an optimizer did is seen at the step's end."""
     step_on_both(trace, ["aa", "bc"])

@@ -230,6 +230,9 @@ def test_an_attribute_that_was_not_looked_at_gives_no_occasion(trace):
         rank.observe("begin", call, attributes=("grad",))
         rank.observe("end", call)
     with rank.call("torch.optim.SGD.step") as call:
+        rank.observe("begin", call, roles=("buffer",))
+        rank.observe("end", call)
+    with rank.call("torch.optim.SGD.step") as call:
         rank.observe("begin", call)
         rank.observe("end", call)
 

@@ -89,13 +89,13 @@ def test_an_invariant_that_stands_twice_is_read_once(tmp_path: Path) -> None:
                 "older files are then moved on with: traincheck-schema migrate IN OUT"
             ),
         ),
-        ({"schema": None}, "field 'schema' must be 'traincheck.invariants', got None"),
+        ({"schema": None}, "field 'schema' must be 'traincheck.invariants', got null"),
         ({"relation": 3}, "field 'relation' must be a text that is not empty, got 3"),
         (
             {"params": [{"param_type": "Odd"}]},
             (
                 "field 'params[0]' must have 'param_type', one of APIParam, VarTypeParam, "
-                "VarNameParam, InputOutputParam, OccasionParam, ScopeParam, ValueParam; got 'Odd'"
+                'VarNameParam, InputOutputParam, OccasionParam, ScopeParam, ValueParam; got "Odd"'
             ),
         ),
     ],

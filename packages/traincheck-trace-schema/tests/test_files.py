@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import os
 import threading
 from typing import TYPE_CHECKING
@@ -84,6 +85,33 @@ def test_objects_and_plain_values_are_written(tmp_path: Path) -> None:
     assert read_json(path, error=TraceError) == {"wall_ns": 1, "monotonic_ns": 2}
 
 
+def test_lines_are_compressed_if_the_name_says_so(tmp_path: Path) -> None:
+    """The same documents give the same file."""
+    paths = [tmp_path / name / "x.json.gz" for name in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        write_json_lines(path, [{"a": 1}])
+
+    one, other = (path.read_bytes() for path in paths)
+    assert gzip.decompress(one) == b'{"a":1}\n'
+    assert one == other
+    assert one[4:8] == bytes(4)  # no time of writing
+
+
+def test_a_document_that_is_too_long_is_refused(tmp_path: Path) -> None:
+    """It would take as much memory as it likes: compressed, it is a small file."""
+    path = tmp_path / "x.json.gz"
+    line = b" " * (2**20 - 1) + b"\n"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b'{"a":')
+        for _ in range(257):
+            file.write(line)
+        file.write(b"1}")
+
+    with pytest.raises(TraceError, match="is longer than 256 MB"):
+        read_json(path, error=TraceError)
+
+
 def test_lines_come_with_their_place(tmp_path: Path) -> None:
     """Empty lines are passed over and counted."""
     path = tmp_path / "x.json"
@@ -97,7 +125,10 @@ def test_lines_come_with_their_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"{}\n{oops\n", r"x:2: is no JSON: '{oops'"), (b"\xff", "x:1: is no UTF-8 text")],
+    [
+        (b"{}\n{oops\n", r"x:2: is no JSON: .* at column 2, in '{oops'"),
+        (b"\xff", "x:1: is no UTF-8 text"),
+    ],
 )
 def test_what_is_no_json_is_told(tmp_path: Path, content: bytes, message: str) -> None:
     """The message names the line and shows it."""

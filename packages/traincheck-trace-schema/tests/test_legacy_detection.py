@@ -40,6 +40,18 @@ def test_a_compressed_file_is_recognised_also_if_it_is_cut(files: list[Path]) ->
     assert is_legacy_file(files[0])
 
 
+def test_a_compressed_file_that_gives_nothing_is_not_read_to_its_end(files: list[Path]) -> None:
+    """It may have millions of empty pieces, each of which takes its time."""
+    path = files[0].with_name("trace_x.json")
+    record = gzip.compress(files[0].read_bytes())
+    path.write_bytes(gzip.compress(b"") * 100 + record)
+    assert is_legacy_file(path)
+
+    path.write_bytes(gzip.compress(b"") * 12_000 + record)
+
+    assert not is_legacy_file(path)
+
+
 @pytest.mark.parametrize("length", [25, 60, -1])
 def test_a_first_line_that_is_cut_is_recognised_by_its_beginning(
     files: list[Path], length: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traincheck_trace_schema.codec import structure, unstructure
+from traincheck_trace_schema.codec import dumps, loads, structure, unstructure
 from traincheck_trace_schema.errors import InvariantError
 from traincheck_trace_schema.invariant_file import (
     InvariantFiles,
@@ -30,7 +31,7 @@ from traincheck_trace_schema.invariants import (
     VarNameParam,
     VarTypeParam,
 )
-from traincheck_trace_schema.legacy.invariants import Claim, OldLines
+from traincheck_trace_schema.legacy.invariants import OldLines
 from traincheck_trace_schema.validation import load_schema, validate
 
 UNCONDITIONAL = [{"clauses": "Unconditional"}]
@@ -213,13 +214,27 @@ def test_a_constant_that_is_none_is_not_one_that_is_absent(tmp_path: Path) -> No
     tensor = {"param_type": "VarTypeParam", "var_type": "torch.Tensor"}
     for old, expected in (
         ({"attr_name": "dtype", "const_value": "torch.float16"}, {"dtype": "float16"}),
-        ({"attr_name": "grad", "const_value": None}, None),
+        ({"attr_name": "ndim", "const_value": None}, None),
         ({"attr_name": "data"}, Free.ANY),
     ):
         output = line(CALL, tensor | old, relation="ConsistentOutputRelation")
         _, constant = read(tmp_path, output).params
         assert isinstance(constant, VarTypeParam)
         assert constant.const_value == expected
+
+
+@pytest.mark.parametrize("attribute", ["grad", "data", "foo", "is_leaf"])
+def test_a_constant_is_of_what_tensors_have(tmp_path: Path, attribute: str) -> None:
+    """An output is no variable: it has neither gradient nor marks of the program."""
+    constant = {
+        "param_type": "VarTypeParam",
+        "var_type": "torch.Tensor",
+        "attr_name": attribute,
+        "const_value": 1,
+    }
+    output = line(CALL, constant, relation="ConsistentOutputRelation")
+
+    assert f"do not have the attribute '{attribute}'" in left_out(tmp_path, output)
 
 
 def test_a_variable_may_be_meant_by_its_name(tmp_path: Path) -> None:
@@ -237,19 +252,20 @@ def test_a_variable_may_be_meant_by_its_name(tmp_path: Path) -> None:
     )
 
 
+IN_OUT = {
+    "param_type": "InputOutputParam",
+    "name": "output_tensors",
+    "index": 0,
+    "type": "torch.Tensor",
+    "additional_path": ["shape", 1],
+    "api_name": "f",
+    "is_input": False,
+}
+
+
 def test_a_part_of_input_or_output_keeps_its_path(tmp_path: Path) -> None:
     """Which tensor, and which property of it."""
-    old = {
-        "param_type": "InputOutputParam",
-        "name": "output_tensors",
-        "index": 0,
-        "type": "torch.Tensor",
-        "additional_path": ["shape", 1],
-        "api_name": "f",
-        "is_input": False,
-    }
-
-    (part,) = read(tmp_path, line(old, relation="ConsistentInputOutputRelation")).params
+    (part,) = read(tmp_path, line(IN_OUT, relation="ConsistentInputOutputRelation")).params
 
     assert part == InputOutputParam(
         name="output_tensors",
@@ -259,10 +275,63 @@ def test_a_part_of_input_or_output_keeps_its_path(tmp_path: Path) -> None:
         api_name="f",
         is_input=False,
     )
-    lost = old | {"additional_path": ["_ML_DAIKON_RESPONSE_LENGTHS", 0]}
+    lost = IN_OUT | {"additional_path": ["_ML_DAIKON_RESPONSE_LENGTHS", 0]}
     assert "do not have '_ML_DAIKON_RESPONSE_LENGTHS'" in left_out(
         tmp_path, line(lost, relation="ThresholdRelation")
     )
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"params": [{**IN_OUT, "index": -1}]}, "'params[0].index' must be"),
+        ({"num_positive_examples": -1}, "'num_positive_examples'"),
+        ({"num_negative_examples": 2**70}, "'num_negative_examples'"),
+    ],
+)
+def test_what_would_not_read_back_is_left_out(
+    tmp_path: Path, changed: dict[str, Any], reason: str
+) -> None:
+    """What is written must be valid."""
+    old = line(IN_OUT, relation="ConsistentInputOutputRelation") | changed
+
+    assert reason in left_out(tmp_path, old)
+
+
+def test_numbers_that_are_not_finite_do_not_spoil_the_file(tmp_path: Path) -> None:
+    """The encoder of 0.x wrote them as such: an argument is kept, a condition is named."""
+    masked = {"args": {"value": {"float": -math.inf}}, "func_name": "f"}
+    when = [{"clauses": [clause("meta_vars.stage", math.nan)]}]
+
+    found = files(
+        tmp_path,
+        line(STEP, CALL),
+        line(STEP, CALL | {"arguments": masked}),
+        line(STEP, CALL, when=when),
+    )
+
+    _, second = found.invariants
+    child = second.params[1]
+    assert isinstance(child, APIParam)
+    assert child.arguments == {"value": {"float": "-inf"}}
+    (note,) = found.notes
+    assert ":3: left out" in note
+    validate("invariants", unstructure(second))
+
+
+def test_a_line_of_version_1_is_read_strictly_beside_old_ones(tmp_path: Path) -> None:
+    """Only 0.x wrote such numbers."""
+    new = unstructure(read(tmp_path, line(STEP, CALL)))
+
+    with pytest.raises(InvariantError, match=r"invariants.json:2: has the token NaN"):
+        files(tmp_path, line(STEP, CALL), {**new, "mark": math.nan})
+
+
+def test_a_note_on_a_very_long_line_is_short(tmp_path: Path) -> None:
+    """It quotes what it speaks of, which may be anything."""
+    note = left_out(tmp_path, line(STEP, DATA | {"post_value": "x" * 10_000}))
+
+    assert len(note) < 1000
 
 
 def test_arguments_become_values_and_what_1_0_does_not_tell_is_left_out(tmp_path: Path) -> None:
@@ -324,6 +393,7 @@ def test_an_exception_is_kept(tmp_path: Path) -> None:
 ON, OFF = True, False
 AUTOCAST = "meta_vars.context_managers.torch.amp.autocast_mode.autocast"
 IN_AUTOCAST = Clause(type="exist", prop_name="ctx.autocast.device_type")
+FLOAT16 = Clause(type="constant", prop_name="ctx.autocast.dtype", values=("float16",))
 
 
 @pytest.mark.parametrize(
@@ -376,6 +446,79 @@ def test_a_clause_that_always_holds_of_one_call_is_left_out(
     assert clauses(tmp_path, old) == "Unconditional"
 
 
+@pytest.mark.parametrize("kind", ["cuda", "cpu"])
+@pytest.mark.parametrize(
+    ("old", "more"),
+    [
+        (((), "exist", "None"), ()),
+        (((True,), "constant", ["enabled"]), ()),
+        ((("torch.float16",), "constant", ["dtype"]), (FLOAT16,)),
+    ],
+)
+def test_autocast_of_one_device_is_a_condition_on_the_device(
+    tmp_path: Path, kind: str, old: tuple[Any, str, Any], more: tuple[Clause, ...]
+) -> None:
+    """Any autocast would be more than was learnt."""
+    allowed, type_, path = old
+    manager = f"meta_vars.context_managers.torch.{kind}.amp.autocast_mode.autocast"
+
+    device = Clause(type="constant", prop_name="ctx.autocast.device_type", values=(kind,))
+    assert clauses(tmp_path, clause(manager, *allowed, type_=type_, path=path)) == (device, *more)
+
+
+def distinct(*when: Any, relation: str = "DistinctArgumentRelation", group: str) -> Any:
+    """Return an invariant whose precondition is about several records."""
+    old = line(CALL, relation=relation)
+    old["precondition"] = {
+        group: {"inverted": False, "preconditions": [{"clauses": list(when)}]},
+    }
+    return old
+
+
+@pytest.mark.parametrize(
+    ("group", "old", "reason"),
+    [
+        ("distinct_arg", clause("process_id", type_="unequal"), "process_id differs"),
+        ("distinct_arg", clause("thread_id", type_="unequal"), "thread_id differs"),
+        ("distinct_arg", clause("process_id", type_="consistent"), "process_id is the same"),
+        ("distinct_arg", clause("thread_id", type_="consistent"), "thread_id is the same"),
+        ("distinct_arg", clause("meta_vars.stage", type_="unequal"), "meta_vars.stage differs"),
+        ("distinct_arg", clause("meta_vars.step", type_="unequal"), "meta_vars.step differs"),
+        ("var", clause("meta_vars.step", type_="consistent"), "meta_vars.step is the same"),
+    ],
+)
+def test_a_comparison_of_several_records_is_named(
+    tmp_path: Path, group: str, old: dict[str, Any], reason: str
+) -> None:
+    """Which pairs of calls are meant would be lost with it."""
+    assert reason in left_out(tmp_path, distinct(old, group=group))
+
+
+@pytest.mark.parametrize(
+    ("old", "expected"),
+    [
+        (clause("meta_vars.step", type_="consistent"), "Unconditional"),
+        (clause("process_id", type_="exist"), "Unconditional"),
+        (
+            clause("meta_vars.stage", type_="consistent"),
+            (Clause(type="consistent", prop_name="run.stage"),),
+        ),
+        (
+            clause("meta_vars.stage", "training"),
+            (Clause(type="constant", prop_name="run.stage", values=("training",)),),
+        ),
+    ],
+)
+def test_a_condition_on_pairs_of_calls_stays_one(
+    tmp_path: Path, old: dict[str, Any], expected: Any
+) -> None:
+    """That both are of one step is what the relation itself says."""
+    invariant = read(tmp_path, distinct(old, group="distinct_arg"))
+
+    (conjunction,) = invariant.precondition["distinct_arg"].preconditions
+    assert conjunction.clauses == expected
+
+
 @pytest.mark.parametrize("step", [-1, 0, 1])
 def test_an_exception_for_the_first_step_may_be_wider_but_no_condition(
     tmp_path: Path, step: int
@@ -397,6 +540,8 @@ def test_an_exception_for_the_first_step_may_be_wider_but_no_condition(
         (clause("process_id", 1858805), "it is bound to one process_id"),
         (clause("thread_id", 14066), "it is bound to one thread_id"),
         (clause("meta_vars.step", 7), "depends on the number of a step, 7"),
+        (clause("meta_vars.step", 1, 2), "depends on the number of a step, 1 or 2"),
+        (clause("meta_vars.step", 0, 1, 2), "depends on the number of a step, 0 or 1 or 2"),
         (clause("meta_vars.stage", "lunch"), "depends on the stage 'lunch'"),
         (clause("meta_vars.eval_step", 2), "meta_vars.eval_step is 2, has no counterpart"),
         (clause("meta_vars.torch/optim:__init__.step_size", 1.0), "step_size is 1.0"),
@@ -435,6 +580,9 @@ ACROSS = [
     clause("attributes.nbytes", type_="consistent"),
     clause("meta_vars.step", type_="consistent"),
 ]
+
+
+NAMED = {**DATA, "param_type": "VarNameParam", "var_name": "model.w"}
 
 
 def consistency(*when: Any, second: dict[str, Any] = DATA, inverted: bool = False) -> Any:
@@ -482,6 +630,11 @@ def test_a_condition_on_replicas_stays_one(tmp_path: Path) -> None:
         (consistency(), "not about the same variable on two ranks"),
         (consistency(*ACROSS[1:3]), "not about the same variable on two ranks"),
         (consistency(*ACROSS, second=GRAD), "compares different attributes"),
+        (
+            line(NAMED, NAMED, relation="ConsistencyRelation", when=[{"clauses": ACROSS}]),
+            "not about all variables of a type",
+        ),
+        (consistency(*ACROSS, clause("attributes.mark", math.inf)), "has a value inf"),
         (consistency(*ACROSS, inverted=True), "excludes pairs of variables"),
         (consistency(*ACROSS, clause("var_name", type_="unequal")), "var_name differs"),
         (consistency(*ACROSS, clause("attributes.nbytes", 12)), "attributes.nbytes is 12"),
@@ -505,7 +658,7 @@ def test_values_stand_in_invariants_as_in_traces() -> None:
 
 
 JSON: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
     max_leaves=5,
 )
@@ -540,7 +693,7 @@ CLAUSES = st.builds(
 )
 
 
-def taken(lines: OldLines, old: dict[str, Any]) -> Claim | str | None:
+def taken(lines: OldLines, old: dict[str, Any]) -> Invariant | str | None:
     """Return what a line claims, or the message with which it is refused."""
     try:
         return lines.take(old, "i.json:1")
@@ -569,14 +722,7 @@ def test_any_old_line_is_read_named_or_refused(
     if isinstance(claim, str):
         assert claim.startswith("i.json:1: ")
         return
-    invariant = Invariant(
-        id="a",
-        text_description=claim.text_description,
-        relation=claim.relation,
-        params=claim.params,
-        precondition=claim.precondition,
-    )
-    raw = unstructure(invariant)
-    validate("invariants", raw)
-    assert structure(Invariant, raw) == invariant
+    raw = unstructure(claim)
+    validate("invariants", loads(dumps(raw)))
+    assert structure(Invariant, raw) == claim
     assert hash(claim.params) is not None

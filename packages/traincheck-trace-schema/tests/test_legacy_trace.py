@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 
 from traincheck_trace_schema.codec import dumps, loads, structure_record
 from traincheck_trace_schema.errors import TraceError
-from traincheck_trace_schema.legacy import open_processes
+from traincheck_trace_schema.legacy import migrate, open_processes, source
 from traincheck_trace_schema.legacy.conversion import Conversion
 from traincheck_trace_schema.legacy.testing import OldThread, OldTrace
 from traincheck_trace_schema.reading import StreamItem, open_run, open_runs
+from traincheck_trace_schema.reading.form import problem_of_text
 from traincheck_trace_schema.validation import validate
 from traincheck_trace_schema.window import AFTER_PASS, BEFORE_FIRST_STEP, BEFORE_PASS, window_of
 
@@ -225,10 +227,42 @@ def test_an_exception_ends_a_call(old: OldTrace) -> None:
     assert error["exception"] == "StopIteration"
 
 
+def test_an_id_that_is_used_again_is_of_the_innermost_call(old: OldTrace) -> None:
+    """Though it was that of one further out, whose end is missing."""
+    thread = old.thread()
+    with thread.call("lost"), thread.call("middle"), thread.call("again"), thread.call("last"):
+        pass
+    (api,) = old.write().iterdir()
+    lost, middle, again, last, *_ = (loads(line) for line in api.read_text().splitlines())
+    again["func_call_id"] = lost["func_call_id"]
+    api.write_text("".join(f"{dumps(record)}\n" for record in (lost, middle, again, last)))
+
+    begins = of_kind(read(old.folder), "call_begin")
+
+    names = {record["id"]: record["function"] for record in begins}
+    assert [names.get(each["parent"]) for each in begins] == [None, "lost", "middle", "again"]
+
+
+def test_autocast_that_is_not_enabled_is_no_context(old: OldTrace) -> None:
+    """Nothing is cast in it."""
+    thread, autocast = old.thread(), "torch.amp.autocast_mode.autocast"
+    made: dict[str, Any] = {"device_type": {"str": "cuda"}, "enabled": {"bool": False}}
+    with thread.call(f"{autocast}.__init__", address=5, **made):
+        pass
+    with thread.call(f"{autocast}.__enter__", address=5):
+        pass
+    with thread.call("g"):
+        pass
+
+    begins = of_kind(read(old.write()), "call_begin")
+
+    assert begins[-1]["ctx"] == {"grad_mode": {"cut": "bool"}}
+
+
 def test_autocast_is_a_context_of_the_calls_in_it(old: OldTrace) -> None:
     """From its constructor, its entering and its leaving; grad mode is said to be unknown."""
     thread, autocast = old.thread(), "torch.amp.autocast_mode.autocast"
-    made = {"dtype": {"torch.dtype": "torch.float16"}}
+    made: dict[str, Any] = {"dtype": {"torch.dtype": "torch.float16"}}
     with thread.call(f"{autocast}.__init__", {"1": {"str": "cuda"}}, address=5, **made):
         pass
     for method in ("f", "__enter__", "g", "__exit__", "h"):
@@ -326,6 +360,26 @@ def test_the_files_of_a_process_are_merged_by_time(old: OldTrace) -> None:
     assert [shard.header.pid for shard in run.shards] == [7, 8]
 
 
+def test_a_file_whose_time_goes_back_is_read_in_its_own_order(old: OldTrace) -> None:
+    """Its records are due when the one before them was: the calls of another thread go on."""
+    main, other = old.thread(tid=70), old.thread(tid=71)
+    with main.call("a"), other.call("b"), main.call("c"), other.call("d"):
+        pass
+    folder = old.write()
+    for api in folder.iterdir():
+        records = [loads(line) for line in api.read_text().splitlines()]
+        if api.name.endswith("_71.log"):
+            for record in records[1:]:
+                record["time"] = 1
+        api.write_text("".join(f"{dumps(record)}\n" for record in records))
+
+    begins = of_kind(read(folder), "call_begin", "call_end")
+
+    order = [(record["kind"][5:], record["function"]) for record in begins]
+    assert order.index(("begin", "a")) < order.index(("begin", "b")) < order.index(("end", "d"))
+    assert order[:2] == [("begin", "a"), ("begin", "b")]
+
+
 def test_a_compressed_trace_reads_the_same(old: OldTrace) -> None:
     """The names of its files end in `.gz`."""
     thread = old.thread()
@@ -387,6 +441,15 @@ def test_without_ranks_those_that_train_are_ranks_by_process_id(old: OldTrace) -
     }
 
 
+def test_a_rank_beyond_the_world_is_not_believed(old: OldTrace) -> None:
+    """There is no world of one with two ranks."""
+    init = "torch.distributed.distributed_c10d.init_process_group"
+    with old.thread(7).call(init, rank={"int": 1}, world_size={"int": 1}):
+        pass
+
+    assert ranks(old.write()) == {7: ("main", 0, 1)}
+
+
 def test_processes_that_share_a_data_parallel_rank_are_told_apart(old: OldTrace) -> None:
     """With tensor parallelism beside it, it is not the rank."""
     for pid in (7, 8):
@@ -425,6 +488,16 @@ def test_the_run_id_depends_on_the_content_only(old: OldTrace, tmp_path: Path) -
     assert open_run([copy]).run_id == ids[0] != ids[1]
 
 
+def test_traces_of_one_size_are_not_one_run(old: OldTrace) -> None:
+    """Their content tells them apart."""
+    trainer(old, 7)
+    (states,) = old.write().iterdir()
+    before = open_run([old.folder]).run_id
+    states.write_bytes(states.read_bytes().replace(b'"w"', b'"v"'))
+
+    assert open_run([old.folder]).run_id != before
+
+
 def test_a_trace_that_is_whole_is_not_called_incomplete(old: OldTrace) -> None:
     """0.x has no mark of completeness; that no call was left open is taken for it."""
     with old.thread().call("f"):
@@ -446,7 +519,7 @@ def test_a_file_that_is_cut_makes_the_trace_incomplete(old: OldTrace) -> None:
 
     kinds = [item.record["kind"] for item in run.stream() if isinstance(item, StreamItem)]
 
-    assert kinds == ["header", "function", "call_begin"]
+    assert kinds == ["header", "function", "call_begin", "gap"]
     assert any(f"{api}:2: the last line is cut" in note for note in run.notes())
     assert any("did not end cleanly" in reason for reason in run.incomplete_because())
 
@@ -507,9 +580,76 @@ def test_lines_that_are_no_records_are_skipped_and_told(old: OldTrace) -> None:
 
     kinds = [item.record["kind"] for item in run.stream() if isinstance(item, StreamItem)]
 
-    assert kinds == ["header", "function", "call_begin", "call_end", "footer"]
+    assert kinds == ["header", "function", "call_begin", "gap", "call_end", "footer"]
     assert any("lines that are no records: 3" in reason for reason in run.incomplete_because())
     assert any(f"{api}:2: skipped" in note for note in run.notes())
+
+
+def test_what_is_lost_is_told_of_the_file_that_lost_it(old: OldTrace) -> None:
+    """A process has several files."""
+    thread = old.thread()
+    with thread.call("f"):
+        thread.state("w")
+    folder = old.write()
+    states = folder / "trace_VAR_7_70.log"
+    states.write_bytes(states.read_bytes() + b"garbage\n" * 9)
+    run = open_run([folder])
+    list(run.stream())
+
+    assert run.incomplete_because() == ("trace_VAR_7_70.log: lines that are no records: 9",)
+    assert f"{states}: 4 more lines were skipped, they are no records" in run.notes()
+
+
+def test_a_variable_begins_anew_behind_lines_that_were_lost(old: OldTrace) -> None:
+    """What it became meanwhile is no change that was seen."""
+    thread = old.thread()
+    for data in (1, 2):
+        thread.state("w", data=data)
+    (states,) = old.write().iterdir()
+    first, second = states.read_bytes().splitlines(keepends=True)
+    states.write_bytes(first + b"garbage\n" + second)
+
+    records = read(old.folder)
+
+    assert [record.get("event", record["kind"]) for record in records] == [
+        "baseline",
+        "gap",
+        "baseline",
+    ]
+
+
+def test_a_file_of_nothing_but_garbage_is_given_up(
+    old: OldTrace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be compressed, and unpack to billions of lines."""
+    with old.thread().call("f"):
+        pass
+    (api,) = old.write().iterdir()
+    api.write_bytes(api.read_bytes() + b"x\n" * 100_000 + api.read_bytes())
+    monkeypatch.setattr(source, "_MOST_BARREN", 20_000)
+    run = open_run([old.folder])
+
+    kinds = [item.record["kind"] for item in run.stream() if isinstance(item, StreamItem)]
+
+    assert kinds.count("call_begin") == 1
+    assert f"{api.name}: was not read to its end" in run.incomplete_because()
+
+
+@pytest.mark.parametrize("nothing", [gzip.compress(b"") * 30_000, gzip.compress(b"\n" * 300_000)])
+def test_a_file_that_goes_on_with_nothing_is_given_up(
+    old: OldTrace, monkeypatch: pytest.MonkeyPatch, nothing: bytes
+) -> None:
+    """Empty lines and empty compressed pieces take time, and there may be billions."""
+    with old.thread().call("f"):
+        pass
+    old.write(compressed=True)
+    (api,) = old.folder.iterdir()
+    api.write_bytes(api.read_bytes() + nothing)
+    monkeypatch.setattr(source, "_MOST_BARREN", 100_000)
+    run = open_run([old.folder])
+    list(run.stream())
+
+    assert run.incomplete_because() == (f"{api.name}: was not read to its end",)
 
 
 def test_strict_reading_refuses_a_line_that_is_no_record(old: OldTrace) -> None:
@@ -522,6 +662,73 @@ def test_strict_reading_refuses_a_line_that_is_no_record(old: OldTrace) -> None:
 
     with pytest.raises(TraceError, match=r"trace_API_7_70.log:3: is no record of TrainCheck 0.x"):
         list(run.stream())
+
+
+@pytest.fixture
+def beside_1_0(tmp_path: Path) -> Path:
+    """Return a folder with a sound shard of version 1.0."""
+    trace = OldTrace(tmp_path / "sound")
+    with trace.thread(5).call("f"):
+        pass
+    migrate(trace.write(), tmp_path / "trace")
+    return tmp_path / "trace"
+
+
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_an_old_file_that_is_cut_in_its_first_line_is_not_passed_over(
+    beside_1_0: Path, *, is_strict: bool
+) -> None:
+    """Beside a shard that is sound; the run lacks what it held."""
+    (beside_1_0 / "trace_API_7_70.log").write_text('{"func_call_id":"a_1","thr')
+
+    run = open_run([beside_1_0], strict=is_strict)
+    list(run.stream())
+
+    assert run.incomplete_because() == ("trace_API_7_70.log: ends within its header",)
+
+
+def test_an_old_file_whose_lines_are_all_refused_is_not_passed_over(beside_1_0: Path) -> None:
+    """It is told with the reason, and refused if reading is strict or it was named."""
+    bad = beside_1_0 / "trace_API_7_70.log"
+    bad.write_text('{"process_id":3,"type":"state_change"}\n')
+    why = r"trace_API_7_70.log:1: is no record of TrainCheck 0.x"
+
+    run = open_run([beside_1_0])
+    list(run.stream())
+
+    assert run.incomplete_because() == ("trace_API_7_70.log: cannot be read",)
+    assert any("is no record of TrainCheck 0.x" in note for note in run.notes())
+    with pytest.raises(TraceError, match=why):
+        open_run([beside_1_0], strict=True)
+    with pytest.raises(TraceError, match=why):
+        open_run([bad])
+
+
+def test_old_files_whose_lines_are_all_refused_did_not_end_too_early(tmp_path: Path) -> None:
+    """The message says what is wrong with the first."""
+    (tmp_path / "trace_API_7_70.log").write_text('{"process_id":3,"type":"state_change"}\n')
+
+    with pytest.raises(TraceError, match=r"trace_API_7_70.log:1: is no record of TrainCheck 0.x"):
+        open_run([tmp_path])
+
+
+@pytest.mark.parametrize("field", ["args", "return_values", "exception"])
+def test_values_that_are_nested_very_deep_are_cut(old: OldTrace, field: str) -> None:
+    """They are read, and what is written of them is valid: readers have a limit."""
+    with old.thread().call("f", raises="E" if field == "exception" else None):
+        pass
+    (api,) = old.write().iterdir()
+    deep = "[" * 1000 + "]" * 1000
+    lines = [loads(line) for line in api.read_text().splitlines()]
+    at = 0 if field == "args" else 1
+    lines[at][field] = {"0": "DEEP"} if field == "args" else "DEEP"
+    api.write_text("".join(dumps(each) + "\n" for each in lines).replace('"DEEP"', deep))
+
+    records = read(old.folder)
+
+    assert len(records) == 3
+    for record in records:
+        assert problem_of_text(dumps(record).encode(), record) == ""
 
 
 def test_files_without_a_record_are_no_process(tmp_path: Path) -> None:

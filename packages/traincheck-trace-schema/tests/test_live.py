@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import re
-import subprocess
-import sys
 import tempfile
 import tracemalloc
 from collections import defaultdict
@@ -342,25 +339,6 @@ def test_a_rank_that_is_ahead_costs_no_memory(trace: TraceBuilder) -> None:
     assert given > 100_000
     assert waiting < 2_000_000
     assert peak < 2_000_000
-
-
-def test_the_example_of_the_page_runs(trace: TraceBuilder) -> None:
-    """It follows a run to its end."""
-    page = (Path(__file__).parents[1] / "docs" / "live.md").read_text("utf-8")
-    _, example, _ = re.split(r"```python\n|```\n", page, maxsplit=2)
-    trace.shard(*trace.steps(0), name="trace_folder/trace_r0.json")
-
-    ran = subprocess.run(
-        [sys.executable, "-c", example],
-        cwd=trace.folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert ran.stdout.splitlines() == [
-        "0 header", "0 step", "0 footer", "ended 0 without ranks ()", "() ()"
-    ]  # fmt: skip
 
 
 # --- the property: whatever comes in whatever pieces, the stream is that of the finished run ---

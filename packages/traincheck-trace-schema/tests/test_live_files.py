@@ -334,3 +334,19 @@ def test_a_link_to_a_shard_is_that_shard(trace: TraceBuilder, path: Path, live: 
 
     assert _seqs(live) == []
     assert len(live.shards) == 1
+
+
+def test_a_file_that_was_no_shard_may_become_one(trace: TraceBuilder, clock: Clock) -> None:
+    """What was told of it is not told any more."""
+    trace.shard(*trace.steps(0), name="trace_r1.json", rank=1, world_size=2)
+    path = trace.folder / "trace_r0.json"
+    path.write_bytes(b"rubbish\n")
+    live = open_live([trace.folder], clock=clock)
+    list(live.poll())
+    assert "trace_r0.json" in live.notes()[0]
+
+    trace.shard(*trace.steps(0), name="trace_r0.json", rank=0, world_size=2)
+
+    assert list(live.poll())
+    assert live.is_over
+    assert live.notes() == ()

@@ -320,14 +320,17 @@ def test_what_a_newer_minor_version_adds_is_read(trace: TraceBuilder) -> None:
             {"version": "2.0"},
             ":1: is traincheck.trace version 2.0, and this TrainCheck knows version 1.x; ",
         ),
-        ({"version": "new"}, ":1: field 'version' must be a text like '1.0', got 'new'"),
-        ({"schema": "poem"}, ":1: field 'schema' must be 'traincheck.trace', got 'poem'"),
-        ({"kind": "footer"}, ":1: must be the header of a trace of traincheck-collect"),
+        ({"version": "new"}, ":1: field 'version' must be a text like '1.0', got \"new\""),
+        ({"schema": "poem"}, ":1: field 'schema' must be 'traincheck.trace', got \"poem\""),
+        ({"kind": "footer"}, ':1: must be the header of a trace, got a record of kind "footer"'),
         (
             {"world_size": 10**12},
             ":1: field 'world_size' must be an integer from 1 to 1048576, got 1000000000000",
         ),
-        ({"rank": "0"}, ":1: field 'rank' must be an integer of at least 0, got '0'"),
+        (
+            {"rank": "0"},
+            ":1: field 'rank' must be an integer of at least 0 and below 2^62, got \"0\"",
+        ),
     ],
 )
 def test_a_wrong_header_is_refused(

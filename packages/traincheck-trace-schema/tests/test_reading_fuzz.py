@@ -42,7 +42,7 @@ def test_half_a_line_costs_itself_only(tmp_path: Path, number: int) -> None:
     records, run = _read(path)
 
     assert records == _whole([*LINES[:number], *LINES[number + 1 :]])
-    assert run.notes()[0].startswith(f"{path}:{number + 1}: skipped: is no JSON: '{{")
+    assert run.notes()[0].startswith(f"{path}:{number + 1}: skipped: is no JSON: ")
 
 
 def test_lines_that_ran_together_cost_both(tmp_path: Path) -> None:

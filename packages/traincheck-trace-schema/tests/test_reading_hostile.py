@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from traincheck_trace_schema.codec import dumps
+from traincheck_trace_schema.constraints import MAX_DEPTH
 from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.reading import Run, StreamItem, open_run
-from traincheck_trace_schema.reading.form import MAX_DEPTH
 
 if TYPE_CHECKING:
     from conftest import TraceBuilder
@@ -79,11 +79,11 @@ def test_what_is_not_too_deep_is_read(trace: TraceBuilder, value: str) -> None:
             "[" + "[]," * 5000 + _deep(MAX_DEPTH) + "]",
             f"is nested more than {MAX_DEPTH} levels deep",
         ),
-        (_deep(5000), "is no JSON"),
-        ('{"a":' * 100_000, "is no JSON"),
+        (_deep(5000), f"is nested more than {MAX_DEPTH} levels deep"),
+        ('{"a":' * 100_000, f"is nested more than {MAX_DEPTH} levels deep"),
         ('"\\ud800"', "holds half of a surrogate pair, which is no character"),
         ('"\\uDFFF"', "holds half of a surrogate pair, which is no character"),
-        ("9" * 5000, "is no JSON"),
+        ("9" * 5000, "has a number of 5000 digits"),
     ],
 )
 @pytest.mark.parametrize("strict", [False, True])

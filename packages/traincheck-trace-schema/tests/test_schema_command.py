@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from traincheck_trace_schema.commands.group import main
+from traincheck_trace_schema.invariant_file import invariant_id, write_invariants
+from traincheck_trace_schema.invariants import APIParam, Invariant
 from traincheck_trace_schema.validation import schema
 from traincheck_trace_schema.writing import write_shard
 
@@ -36,6 +38,11 @@ def _shard(trace: TraceBuilder, *steps: int) -> Path:
     return path
 
 
+def _shard_named(trace: TraceBuilder, name: str, **header: object) -> None:
+    footer = {"kind": "footer", "records": {"header": 1}}
+    write_shard(trace.folder / name, [trace.header(**header), footer])
+
+
 def test_valid_files_are_told_in_a_line_each() -> None:
     """What they are, and how much is in them."""
     result = _run("validate", GOLDEN)
@@ -48,13 +55,13 @@ def test_valid_files_are_told_in_a_line_each() -> None:
 
 def test_problems_are_told_with_file_and_line(trace: TraceBuilder) -> None:
     """The first of each file; then how many more there are, and how to see them."""
-    path = _shard(trace, *range(60), *range(30))
+    path = _shard(trace, *range(60), *range(0, 60, 2)[::-1])
 
     result = _run("validate", path)
 
     lines = result.stdout.splitlines()
     assert result.exit_code == 1
-    assert lines[0] == f"{path}:62: goes back to step 0, pass 0 from step 59, pass 0"
+    assert lines[0] == f"{path}:62: goes back to step 58 from step 59"
     assert lines[-2] == f"{path}: 10 more problems (--all shows them)"
     assert lines[-1] == f"{path}: not valid: trace, 92 records, 30 problems"
     assert len(_run("validate", "--all", path).stdout.splitlines()) == 31
@@ -67,7 +74,7 @@ def test_files_that_are_not_ours_are_passed_over(trace: TraceBuilder) -> None:
     other.write_text('{"lr": 1}')
 
     assert "config" not in _run("validate", trace.folder).stdout
-    assert f"{other}: passed over, it is no document" in _run("validate", "-v", trace.folder).stdout
+    assert f"{other}: passed over, it is no document" in _run("validate", "-v", trace.folder).stderr
     assert _run("validate", other).exit_code == 1
 
 
@@ -90,6 +97,66 @@ def test_what_cannot_be_validated_is_no_problem_of_a_file(
     assert "cannot be read" in unreadable.stderr
     assert f"{shard}: valid" in unreadable.stdout
     assert "pip install 'traincheck-trace-schema[validate]'" in without.stderr
+
+
+def test_what_is_found_can_be_read_by_programs(trace: TraceBuilder) -> None:
+    """Each finding is a line of JSON, with its severity; all of them, and nothing else."""
+    path = _shard(trace, *range(0, 60, 2), *range(0, 60, 2)[::-1])
+    _shard_named(trace, "mytrace.json", run_id="other")
+
+    result = _run("validate", "--json", trace.folder)
+
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert result.exit_code == 1
+    assert result.stderr == ""
+    assert {each["path"] for each in found} == {
+        str(path),
+        str(trace.folder / "mytrace.json"),
+        str(trace.folder),
+    }
+    kinds = [each["severity"] for each in found]
+    assert (kinds.count("problem"), kinds.count("hint"), kinds.count("note")) == (29, 1, 1)
+    assert all(each.keys() == {"path", "line", "severity", "what"} for each in found)
+
+
+def test_shards_of_a_run_are_held_against_one_another(trace: TraceBuilder) -> None:
+    """A copy of a shard makes a rank that is there twice."""
+    path = _shard(trace, 0)
+    copy = trace.folder / "trace_r0_copy.json"
+    copy.write_bytes(path.read_bytes())
+
+    result = _run("validate", trace.folder)
+
+    assert result.exit_code == 1
+    assert f"{copy}: is a second main shard of rank 0 in restart 0 of run 'run'" in result.stdout
+
+
+def test_hints_are_told_and_nothing_fails(trace: TraceBuilder) -> None:
+    """What is legal leaves the exit code 0."""
+    path = trace.write("trace_r0.json", [{**trace.header(), "restrat": 1}])
+
+    result = _run("validate", path)
+
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"hint: {path}:1: field 'restrat' is not known; is 'restart' ")
+    assert result.stdout.endswith(": valid: trace, 1 record, 1 hint\n")
+
+
+def test_a_claim_is_never_cut(trace: TraceBuilder) -> None:
+    """It is wrapped below itself: the words of it are all there."""
+    name = "module." * 12 + "function"
+    path = trace.folder / "invariants.json"
+    claim = f"Each call of {name} is followed by one of {name} with the same arguments"
+    params = (APIParam(api_full_name=name),)
+    made = invariant_id("R", params, {})
+    write_invariants(
+        path,
+        [Invariant(id=made, relation="R", text_description=claim, params=params, precondition={})],
+    )
+
+    shown = _run("show", path).stdout
+
+    assert claim in " ".join(shown.split())
 
 
 def test_show_tells_what_is_in_a_trace() -> None:
@@ -167,7 +234,7 @@ def test_show_refuses_what_is_not_ours(trace: TraceBuilder) -> None:
 
     assert (strict.exit_code, odd.exit_code) == (2, 2)
     assert strict.stderr.startswith(f"error: {trace.folder}/trace_r0.json:2: ")
-    assert odd.stderr == f"error: {other}: is no document of TrainCheck\n"
+    assert odd.stderr.startswith(f"error: {other}: is no document of TrainCheck; traces are named ")
     assert _run("show", trace.folder).exit_code == 0
 
 

@@ -64,7 +64,7 @@ def test_what_json_lacks_is_refused_and_nothing_is_left(
     path.write_text("old")
 
     with pytest.raises(TraceError, match=reason) as caught:
-        write_shard(path, [trace.header(), {"kind": "stage", "x": value}])
+        write_shard(path, [trace.header(), {"kind": "stage", "x": value}], overwrite=True)
 
     assert str(caught.value).startswith(f"{path}:2: cannot be written")
     assert [each.name for each in trace.folder.iterdir()] == ["trace_r0.json"]
@@ -92,3 +92,16 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     """The message says which file could not be written."""
     with pytest.raises(ConfigError, match=r"trace_r0\.json: cannot be written: No such file"):
         write_shard(tmp_path / "none" / "trace_r0.json", [])
+
+
+def test_a_file_that_is_there_is_kept_unless_told_otherwise(trace: TraceBuilder) -> None:
+    """Two processes that chose one name would else leave one shard."""
+    path = trace.folder / "trace_r0.json"
+    path.write_text("old")
+
+    with pytest.raises(ConfigError, match=r"trace_r0\.json: is there already; remove it"):
+        write_shard(path, _records(trace))
+
+    assert path.read_text() == "old"
+    write_shard(path, _records(trace), overwrite=True)
+    assert path.read_text().count("\n") == 4

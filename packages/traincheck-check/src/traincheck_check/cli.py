@@ -112,8 +112,11 @@ def _names(runs: Sequence[Run]) -> Iterator[str]:
         return
     taken: set[str] = set()
     for run in runs:
-        folder = run.shards[0].path.resolve().parent.name
-        name = folder if folder not in taken else f"{folder}-{run.run_id}"
+        folder = name = run.shards[0].path.resolve().parent.name or "run"
+        number = 1
+        while name in taken:  # not by the run id: a trace could name a folder anywhere
+            number += 1
+            name = f"{folder}-{number}"
         taken.add(name)
         yield name
 

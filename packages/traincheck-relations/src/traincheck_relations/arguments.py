@@ -27,10 +27,10 @@ def may_have(call: Call, arguments: Mapping[str, Json]) -> bool:
 
 
 def _may_be(given: Any, asked: Json) -> bool:
-    if isinstance(given, Mapping) and any(key in given for key in _PARTLY_TOLD):
+    if _is_partly_told(given):
         return True
     if not (wanted := payload(asked, "object")):
-        return type(given) is type(asked) and bool(given == asked)
+        return _may_equal(given, asked)
     attributes: Mapping[str, Json] = wanted.get("attributes", {})
     if wanted.get("type") == _TENSOR and (tensor := payload(given, "tensor")):
         told: Mapping[str, Any] = {
@@ -43,4 +43,28 @@ def _may_be(given: Any, asked: Json) -> bool:
         told = found.get("attributes", {})
     else:
         return False
-    return all(told[name] == item for name, item in attributes.items() if name in told)
+    return all(_may_be(told[name], item) for name, item in attributes.items() if name in told)
+
+
+def _may_equal(given: Any, asked: Any) -> bool:
+    """Compare what is no object; what stands in a container may be cut, and its end left out."""
+    if type(given) is not type(asked):
+        return False
+    if isinstance(given, list):
+        told = given[:-1] if given and _is_rest(given[-1]) else given
+        is_as_long = len(told) < len(given) or len(told) == len(asked)
+        return is_as_long and all(map(_may_be, told, asked))
+    if isinstance(given, Mapping):
+        return given.keys() == asked.keys() and all(
+            _may_be(item, asked[key]) for key, item in given.items()
+        )
+    return bool(given == asked)
+
+
+def _is_rest(item: Any) -> bool:
+    """Whether the last item of a list, or the last pair of a dict, stands for more of them."""
+    return _is_partly_told(item[0] if isinstance(item, list) and item else item)
+
+
+def _is_partly_told(value: Any) -> bool:
+    return isinstance(value, Mapping) and any(key in value for key in _PARTLY_TOLD)

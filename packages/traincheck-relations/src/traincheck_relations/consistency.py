@@ -22,7 +22,7 @@ from traincheck_relations.api import (
     Requirements,
 )
 from traincheck_relations.change import is_told
-from traincheck_relations.observed import ObservedCall, ObservedCalls
+from traincheck_relations.observed import ObservedCall, ObservedCalls, looked_at
 from traincheck_relations.occasion import position_of
 from traincheck_relations.properties import run_properties
 from traincheck_relations.rank_comparison import Sight, compare_ranks, is_whole
@@ -184,7 +184,12 @@ class ConsistencyMonitor:
         """Compare what the ranks showed in this window."""
         for occasion, by_rank in self._sights.pop(window, {}).items():
             for index, attribute, group in self._across_ranks[occasion.function, occasion.phase]:
-                yield from compare_ranks(index, attribute, group, by_rank)
+                looking = {
+                    rank: sight
+                    for rank, sight in by_rank.items()
+                    if attribute in sight.event.record["attributes"]
+                }
+                yield from compare_ranks(index, attribute, group, looking)
         for key in [key for key in self._counts if key[1] <= window]:
             del self._counts[key]
         self._blind = {key for key in self._blind if key[1] > window}
@@ -206,18 +211,18 @@ class ConsistencyMonitor:
         key = (event.process, event.window, function, phase)
         self._counts[key] += 1
         occasion = _Occasion(event.restart, function, phase, self._counts[key])
-        states = {
-            state.names[0]: state for state in event.run.variables().values() if is_whole(state)
-        }
+        states = {state.names[0]: state for state in looked_at(event).values() if is_whole(state)}
         self._sights[event.window][occasion][event.rank] = Sight(event=event, states=states)
 
     def _compare_ties(self, event: Event) -> Iterator[Example]:
         if not self._ties:
             return
-        by_name = {name: state for state in event.run.variables().values() for name in state.names}
+        by_name = {name: state for state in looked_at(event).values() for name in state.names}
         for index, first, second, attribute in self._ties:
             one, other = by_name.get(first), by_name.get(second)
-            if one is None or other is None or not is_told(one, other, attribute):
+            if attribute not in event.record["attributes"] or one is None or other is None:
+                continue
+            if not is_told(one, other, attribute):
                 continue
             held = one is other or content(one, attribute) == content(other, attribute)
             yield Example(

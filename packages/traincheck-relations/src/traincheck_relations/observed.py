@@ -27,6 +27,12 @@ class ObservedCall:
                 yield before, after
 
 
+def looked_at(event: Event) -> dict[int, VariableState]:
+    """Return the variables that an `observe` record covers: those of its roles."""
+    roles = event.record["roles"]
+    return {id_: one for id_, one in event.run.variables().items() if one.role in roles}
+
+
 class ObservedCalls:
     """Puts the points of observation together into calls; feed it `observe` events."""
 
@@ -42,7 +48,7 @@ class ObservedCalls:
         attributes = frozenset(event.record["attributes"])
         variables = event.run.variables()
         if event.record["phase"] == "begin":
-            before = dict(variables)
+            before = looked_at(event)
             self._open[key] = ObservedCall(
                 call=call,
                 context=run_properties(event),

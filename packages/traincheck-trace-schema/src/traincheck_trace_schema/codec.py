@@ -16,7 +16,7 @@ import ujson
 
 from traincheck_trace_schema._converter import hooks_by_tag, make_converter
 from traincheck_trace_schema._value_hook import read_value
-from traincheck_trace_schema.constraints import Mismatch
+from traincheck_trace_schema.constraints import Mismatch, shown
 from traincheck_trace_schema.errors import TraceError, TraincheckError
 from traincheck_trace_schema.records import TraceRecord
 from traincheck_trace_schema.values import Json, TypedValue, Value
@@ -76,16 +76,21 @@ def structure(
         raise error(f"{place}{_explain(problem)}") from problem
 
 
-def structure_record(raw: Mapping[str, Any]) -> TraceRecord:
+def structure_record(raw: object) -> TraceRecord:
     """Make the record object of a line of a trace.
 
     Raises:
-        TraceError: the kind is unknown, or a field is wrong.
+        TraceError: it is no object, the kind is unknown, or a field is wrong.
     """
+    if not isinstance(raw, dict):
+        raise TraceError(f"is no record: must be an object, got {shown(raw)}")
     kind = raw.get("kind")
     hook = _record_hooks().get(kind) if isinstance(kind, str) else None
     if hook is None:
-        raise TraceError(f"field 'kind' must be one of {', '.join(_record_hooks())}; got {kind!r}")
+        kinds = ", ".join(_record_hooks())
+        if "kind" not in raw:
+            raise TraceError(f"field 'kind' is missing; it is one of {kinds}")
+        raise TraceError(f"field 'kind' must be one of {kinds}; got {shown(kind)}")
     try:
         record: TraceRecord = hook(raw, None)
     except _PROBLEMS as problem:

@@ -1,4 +1,4 @@
-"""Constraints on the fields of documents, said in their types: `Annotated[int, AtLeast(0)]`.
+"""Constraints on the fields of documents, said in their types: `Annotated[int, Between(0)]`.
 
 Reading a document refuses what a constraint does not admit, as the JSON Schema does. Making an
 object in Python checks nothing; `validation.validate` does.
@@ -6,14 +6,17 @@ object in Python checks nothing; `validation.validate` does.
 
 from __future__ import annotations
 
-import operator
+import json
 import re
 import reprlib
 from collections.abc import Callable
-from functools import partial
-from typing import Annotated, Any, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
+
+BEYOND: Final = 2**62  # of counts and steps: windows need room for what comes after all of them
+MAX_DEPTH: Final = 200  # levels of a record; readers recurse, and their stacks are limited
+MOST_RANKS: Final = 2**20  # of a world: readers count through it
 
 # Written in C, all of them: every number of every record passes one.
 Test: TypeAlias = Callable[[Any], object]
@@ -23,12 +26,32 @@ class Mismatch(ValueError):  # noqa: N818  it becomes an error of the caller's c
     """A value is not what its field may hold; the message completes "field 'x' ..."."""
 
 
+class _Shown(reprlib.Repr):
+    """Writes the start of a value as JSON has it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 3
+        self.maxstring = 80
+
+    def repr_str(self, text: str, _: int) -> str:
+        """Write a text, cut in its middle if it is long."""
+        half = self.maxstring // 2
+        cut = text if len(text) <= self.maxstring else f"{text[:half]}...{text[-half:]}"
+        return json.dumps(cut, ensure_ascii=False)
+
+    def repr_bool(self, value: object, _: int) -> str:
+        """Write true or false."""
+        return "true" if value else "false"
+
+    def repr_NoneType(self, _: None, __: int) -> str:  # noqa: N802  found by the type's name
+        """Write null."""
+        return "null"
+
+
 def shown(value: Any) -> str:
     """Return what a message shows of a value: a document may hold one of many megabytes."""
-    short = reprlib.Repr()
-    short.maxstring = 80
-    short.maxlevel = 3
-    return short.repr(value)
+    return _Shown().repr(value)
 
 
 @runtime_checkable
@@ -45,20 +68,23 @@ class Constraint(Protocol):
 
 
 @attrs.frozen
-class AtLeast:
-    """A number has a minimum."""
+class Between:
+    """An integer has a minimum and a maximum."""
 
     minimum: int
+    maximum: int = BEYOND - 1
 
     @property
     def claim(self) -> str:
         """Complete "must be an integer"."""
-        return f" of at least {self.minimum}"
+        if self.maximum == BEYOND - 1:
+            return f" of at least {self.minimum} and below 2^62"
+        return f" from {self.minimum} to {self.maximum}"
 
     @property
     def test(self) -> Test:
-        """Whether the number is large enough."""
-        return partial(operator.le, self.minimum)
+        """Whether the number lies between them."""
+        return range(self.minimum, self.maximum + 1).__contains__
 
 
 @attrs.frozen
@@ -94,8 +120,10 @@ class Matches:
         return re.compile(self.pattern).fullmatch
 
 
-Count: TypeAlias = Annotated[int, AtLeast(0)]
-Number: TypeAlias = Annotated[int, AtLeast(1)]  # of things of which there is always one
-StepNumber: TypeAlias = Annotated[int, AtLeast(-1)]  # -1: before the first
+Count: TypeAlias = Annotated[int, Between(0)]
+Number: TypeAlias = Annotated[int, Between(1)]  # of things of which there is always one
+Ranks: TypeAlias = Annotated[int, Between(1, MOST_RANKS)]  # how many
+StepNumber: TypeAlias = Annotated[int, Between(-1)]  # -1: before the first
 Name: TypeAlias = Annotated[str, NotEmpty()]
+Dtype: TypeAlias = Annotated[str, Matches(r"(?!torch\.)(?s:.*)", "float32")]
 Version1: TypeAlias = Annotated[str, Matches(r"1\.[0-9]+", "1.0")]

@@ -6,23 +6,26 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from traincheck_trace_schema.codec import content_id, dumps, structure, unstructure
+from traincheck_trace_schema.codec import structure
 from traincheck_trace_schema.errors import InvariantError
 from traincheck_trace_schema.files import read_json_lines, write_json_lines
-from traincheck_trace_schema.invariants import (
-    SCHEMA,
-    VERSION,
-    ConditionGroup,
-    Invariant,
-    Params,
-)
+from traincheck_trace_schema.invariant_id import invariant_id
+from traincheck_trace_schema.invariants import SCHEMA, VERSION, Invariant
 from traincheck_trace_schema.version import check_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from traincheck_trace_schema.legacy.invariants import Claim
+    from traincheck_trace_schema.legacy.invariants import OldLines
+
+__all__ = [
+    "InvariantFiles",
+    "invariant_id",
+    "read_invariant_files",
+    "read_invariants",
+    "write_invariants",
+]
 
 
 @attrs.frozen
@@ -31,6 +34,8 @@ class InvariantFiles:
 
     invariants: tuple[Invariant, ...]
     notes: tuple[str, ...] = ()
+    left_out: int = 0  # invariants of 0.x that can't be expressed
+    saying_less: int = 0  # and those that ask for less now
 
 
 def read_invariants(paths: Sequence[Path]) -> list[Invariant]:
@@ -49,11 +54,16 @@ def read_invariant_files(paths: Sequence[Path]) -> InvariantFiles:
         InvariantError: a file or a line of it cannot be read.
     """
     found: dict[str, Invariant] = {}
-    notes: list[str] = []
+    old: dict[Path, OldLines] = {}
     for path in paths:
-        for invariant in _read(path, notes):
+        for invariant in _read(path, old):
             found.setdefault(invariant.id, invariant)
-    return InvariantFiles(tuple(found.values()), tuple(notes))
+    return InvariantFiles(
+        tuple(found.values()),
+        tuple(note for lines in old.values() for note in lines.told()),
+        left_out=sum(lines.left_out for lines in old.values()),
+        saying_less=sum(lines.saying_less for lines in old.values()),
+    )
 
 
 def write_invariants(path: Path, invariants: Iterable[Invariant]) -> None:
@@ -61,45 +71,20 @@ def write_invariants(path: Path, invariants: Iterable[Invariant]) -> None:
     write_json_lines(path, invariants)
 
 
-def invariant_id(relation: str, params: Params, precondition: Mapping[str, ConditionGroup]) -> str:
-    """Return the id of an invariant: the same invariant has the same one on any machine."""
-    groups = {name: _canonical(unstructure(group)) for name, group in precondition.items()}
-    return content_id([relation, [unstructure(param) for param in params], groups])
-
-
-def _read(path: Path, notes: list[str]) -> Iterator[Invariant]:
-    old = None
-    for where, line in read_json_lines(path, error=InvariantError):
-        if isinstance(line, dict) and "schema" not in line and "relation" in line:
+def _read(path: Path, old: dict[Path, OldLines]) -> Iterator[Invariant]:
+    for where, line in read_json_lines(path, error=InvariantError, is_lenient=_is_old):
+        if _is_old(line):
             # Most files are of 1.0, and need none of what reads older ones.
             from traincheck_trace_schema.legacy.invariants import OldLines  # noqa: PLC0415
 
-            old = old or OldLines(path)
-            if (claim := old.take(line, where)) is not None:
-                yield _invariant(claim)
+            lines = old.setdefault(path, OldLines(path))
+            if (invariant := lines.take(line, where)) is not None:
+                yield invariant
             continue
         check_version(line, schema=SCHEMA, known=VERSION, where=where, error=InvariantError)
         yield structure(Invariant, line, where=where, error=InvariantError)
-    if old is not None:
-        notes.extend(old.told())
 
 
-def _invariant(claim: Claim) -> Invariant:
-    return Invariant(
-        id=invariant_id(claim.relation, claim.params, claim.precondition),
-        text_description=claim.text_description,
-        relation=claim.relation,
-        params=claim.params,
-        precondition=claim.precondition,
-        num_positive_examples=claim.num_positive_examples,
-        num_negative_examples=claim.num_negative_examples,
-    )
-
-
-def _canonical(value: Any) -> Any:
-    """Sort what is a set in meaning: conjunctions, their clauses, a clause's values."""
-    if isinstance(value, dict):
-        return {key: _canonical(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return sorted(map(_canonical, value), key=dumps)
-    return value
+def _is_old(line: Any) -> bool:
+    """Whether a line is of TrainCheck 0.x, whose encoder wrote `NaN` and `Infinity` as such."""
+    return isinstance(line, dict) and "schema" not in line and "relation" in line

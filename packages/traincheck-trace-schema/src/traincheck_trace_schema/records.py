@@ -17,6 +17,7 @@ from traincheck_trace_schema.constraints import (
     Name,
     NotEmpty,
     Number,
+    Ranks,
     StepNumber,
     Version1,
 )
@@ -82,7 +83,7 @@ class Header:
     role: Literal["main", "worker"]
     rank: Count
     local_rank: Count
-    world_size: Number
+    world_size: Ranks
     restart: Count = 0
     groups: Mapping[str, tuple[Count, ...]] = attrs.field(factory=dict)
     versions: Mapping[str, str] = attrs.field(factory=dict)

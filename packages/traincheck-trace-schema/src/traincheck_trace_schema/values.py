@@ -25,7 +25,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import attrs
 
-from traincheck_trace_schema.constraints import Count, Matches
+from traincheck_trace_schema.constraints import Count, Dtype, Matches
 
 Scalar: TypeAlias = str | int | float | bool | None
 Json: TypeAlias = Scalar | Sequence["Json"] | Mapping[str, "Json"]
@@ -45,7 +45,7 @@ class TensorValue:
     """What a trace keeps of one tensor."""
 
     shape: tuple[Count | None, ...]  # None: not one number (nested), or not known (symbolic)
-    dtype: str  # torch's name without the "torch." prefix
+    dtype: Dtype  # torch's name without the "torch." prefix
     device: str
     layout: str | None = None  # of one that is no dense array: "sparse_coo", "quantized", "fake"
     requires_grad: bool = False
@@ -126,7 +126,7 @@ TypedValue: TypeAlias = (
 PAYLOADS: Final[Mapping[str, object]] = {
     "tensor": TensorValue,
     "object": ObjectValue,
-    "dtype": str,
+    "dtype": Dtype,
     "device": str,
     "float": Literal["nan", "inf", "-inf"],
     "int": Annotated[str, Matches("-?[0-9]+", "18446744073709551616")],

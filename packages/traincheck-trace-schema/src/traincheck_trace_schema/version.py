@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from traincheck_trace_schema.constraints import shown
+
 if TYPE_CHECKING:
     from traincheck_trace_schema.errors import TraincheckError
 
@@ -25,12 +27,16 @@ def check_version(
         TraincheckError: of the class `error`; the message says what was read and what is known.
     """
     name = document.get("schema") if isinstance(document, dict) else document
+    if isinstance(document, dict) and "schema" not in document:
+        raise error(f"{where}: field 'schema' is missing; it must be {schema!r}")
     if name != schema:
-        raise error(f"{where}: field 'schema' must be {schema!r}, got {name!r}")
-    version = document.get("version")
+        raise error(f"{where}: field 'schema' must be {schema!r}, got {shown(name)}")
+    if "version" not in document:
+        raise error(f"{where}: field 'version' is missing; it is a text like {known!r}")
+    version = document["version"]
     parts = _VERSION.fullmatch(version) if isinstance(version, str) else None
     if parts is None:
-        raise error(f"{where}: field 'version' must be a text like {known!r}, got {version!r}")
+        raise error(f"{where}: field 'version' must be a text like {known!r}, got {shown(version)}")
     major, _, _ = known.partition(".")
     if parts[1] != major:
         help_ = _MIGRATE if int(parts[1]) < int(major) else _UPDATE

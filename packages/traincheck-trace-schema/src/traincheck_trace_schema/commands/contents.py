@@ -15,7 +15,7 @@ from traincheck_trace_schema.errors import ConfigError
 from traincheck_trace_schema.legacy.detection import is_legacy_file
 from traincheck_trace_schema.reading import open_runs
 from traincheck_trace_schema.summary import summarise
-from traincheck_trace_schema.validation.folder import SHARDS, documents_in, is_named_as
+from traincheck_trace_schema.validation.folder import NAMES, SHARDS, documents_in, is_named_as
 from traincheck_trace_schema.validation.recognition import recognise
 from traincheck_trace_schema.validation.text import Lines
 
@@ -32,21 +32,22 @@ def screens(paths: Sequence[Path], screen: Screen, *, is_strict: bool) -> Iterat
     Raises:
         TraincheckError: a path is not there, or cannot be read as the document that it is.
     """
-    traces: list[Path] = []
+    traces: dict[Path, None] = {}  # files, and folders of shards
     documents: list[Iterator[str]] = []
-    for path in paths:
-        if path.is_dir() and any(is_named_as(member, *SHARDS) for member in path.iterdir()):
-            traces.append(path)
-            continue
-        for member, is_ours_if_it_says_so in documents_in([path]):
-            if _is_trace(member):
-                traces.append(member)
-            elif (lines := _document_lines(member, screen)) is not None:
+    for given in paths:
+        for path, is_ours_if_it_says_so in documents_in([given]):
+            if path.parent in traces:
+                continue  # what lies beside shards belongs to them
+            if path != given and is_named_as(path, *SHARDS):
+                traces[path.parent] = None
+            elif _is_trace(path):
+                traces[path] = None
+            elif (lines := _document_lines(path, screen)) is not None:
                 documents.append(lines)
             elif not is_ours_if_it_says_so:
-                raise ConfigError(f"{member}: is no document of TrainCheck")
+                raise ConfigError(f"{path}: is no document of TrainCheck; {NAMES}")
     if traces:
-        for run in open_runs(traces, strict=is_strict):
+        for run in open_runs([*traces], strict=is_strict):
             yield trace_lines(summarise(run), screen)
     yield from documents
 

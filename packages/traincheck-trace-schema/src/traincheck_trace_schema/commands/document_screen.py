@@ -36,7 +36,10 @@ def invariant_lines(path: Path, screen: Screen) -> Iterator[str]:
         [(count, always[name], name) for name, count in relations.most_common()],
     )
     yield from screen.section(
-        "Invariants", ("id", "claim"), [(each.id, each.text_description) for each in invariants]
+        "Invariants",
+        ("id", "claim"),
+        [(each.id, each.text_description) for each in invariants],
+        is_last_whole=True,
     )
     if read.notes:
         yield ""
@@ -98,9 +101,13 @@ def summary_lines(path: Path, screen: Screen) -> Iterator[str]:
             )
             for each in summary.violations
         ],
+        is_last_whole=True,
     )
     yield from screen.section(
-        "Groups", ("id", "title"), [(group.id, group.title) for group in summary.groups]
+        "Groups",
+        ("id", "title"),
+        [(group.id, group.title) for group in summary.groups],
+        is_last_whole=True,
     )
     if summary.incomplete_because:
         yield ""
@@ -117,6 +124,7 @@ def verdict_lines(path: Path, screen: Screen) -> Iterator[str]:
         "Verdicts",
         ("occasions", "violations", "claim"),
         [(each.occasions, each.violations, each.text_description) for each in verdicts],
+        is_last_whole=True,
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from traincheck_trace_schema.commands.table import Cell, table
+from traincheck_trace_schema.commands.table import Cell, table, wrapped_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,16 +33,25 @@ class Screen:
             yield from _wrapped(text, self.width, first, " " * len(first))
 
     def section(
-        self, title: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]
+        self,
+        title: str,
+        heads: Sequence[str],
+        rows: Sequence[Sequence[Cell]],
+        *,
+        is_last_whole: bool = False,
     ) -> Iterator[str]:
-        """Yield a title and a table; nothing if there are no rows."""
+        """Yield a title and a table; nothing if there are no rows.
+
+        `is_last_whole`: the last column holds sentences, which are wrapped and never cut.
+        """
         if not rows:
             return
         shown = rows[: self.limit]
         more = f" ({len(shown)} of {len(rows):,}; --all shows the rest)"
         yield ""
         yield title + (more if len(shown) < len(rows) else "")
-        yield from table(heads, shown, width=self.width, indent=_INDENT)
+        lay_out = wrapped_table if is_last_whole else table
+        yield from lay_out(heads, shown, width=self.width, indent=_INDENT)
 
     def notes(self, label: str, texts: Iterable[str]) -> Iterator[str]:
         """Yield sentences, each after a label, and with the lines that follow indented."""

@@ -28,7 +28,7 @@ _TOP = 10
 def show(paths: tuple[Path, ...], *, top: int, is_all: bool, strict: bool) -> None:
     """Say what is in a trace, an invariant file, a plan or results.
 
-    PATH is a file, or a folder of traces or results; folders of one run are shown as one. Of a
+    PATH is a file, or a folder, with its subfolders; shards of one run are shown as one. Of a
     trace: processes, steps, stages, functions by number of calls, variables, gaps.
 
     \b

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -43,6 +44,29 @@ def table(
             for cell, room, right in zip(row, widths, is_number, strict=True)
         )
         yield (indent + _BETWEEN.join(cells)).rstrip()
+
+
+def wrapped_table(
+    heads: Sequence[str], rows: Sequence[Sequence[Cell]], *, width: int, indent: str = ""
+) -> Iterator[str]:
+    """Yield the lines of a table whose last column is wrapped below itself, and never cut.
+
+    The arguments are those of `table`.
+    """
+    room = max(width // 2 - len(indent), _LEAST)  # of the other columns
+    texts = [_text(row[-1]) for row in rows]
+    front = table(heads[:-1], [row[:-1] for row in rows], width=room, indent=indent)
+    lines = list(front)
+    start = max(map(len, lines), default=0) + len(_BETWEEN)
+    for line, text in zip(lines, [heads[-1], *texts], strict=True):
+        yield from textwrap.wrap(
+            text,
+            max(width, start + _LEAST),
+            initial_indent=line.ljust(start),
+            subsequent_indent=" " * start,
+            break_long_words=False,  # names stay whole
+            break_on_hyphens=False,
+        ) or [line]
 
 
 def shortened(text: str, width: int) -> str:

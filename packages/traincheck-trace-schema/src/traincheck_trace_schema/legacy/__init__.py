@@ -5,7 +5,7 @@ from __future__ import annotations
 from traincheck_trace_schema.legacy.detection import is_legacy_file
 from traincheck_trace_schema.legacy.migration import Migration, migrate
 from traincheck_trace_schema.legacy.names import documented_name
-from traincheck_trace_schema.legacy.process import LegacyProcess, open_processes
+from traincheck_trace_schema.legacy.process import LegacyProcess, open_processes, why_no_record
 
 __all__ = [
     "LegacyProcess",
@@ -14,4 +14,5 @@ __all__ = [
     "is_legacy_file",
     "migrate",
     "open_processes",
+    "why_no_record",
 ]

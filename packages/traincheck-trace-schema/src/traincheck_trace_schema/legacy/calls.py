@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from traincheck_trace_schema.constraints import shown
 from traincheck_trace_schema.legacy.contexts import Contexts
 from traincheck_trace_schema.legacy.names import function_fields
 from traincheck_trace_schema.legacy.values import value
@@ -80,8 +81,8 @@ class Calls:
             yield {
                 "kind": "call_error",
                 **place,
-                "exception": str(record["exception"]),
-                "message": str(record.get("exception_msg", "")),
+                "exception": _text(record["exception"]),
+                "message": _text(record.get("exception_msg", "")),
                 "t_ns": record["time"],
             }
             return
@@ -89,6 +90,10 @@ class Calls:
         if "return_values" in record:
             ended["result"] = value(record["return_values"])
         yield ended
+
+
+def _text(raw: Any) -> str:
+    return raw if isinstance(raw, str) else shown(raw)
 
 
 def _given(record: Mapping[str, Any]) -> dict[str, Any]:

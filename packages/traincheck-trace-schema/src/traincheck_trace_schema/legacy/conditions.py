@@ -18,7 +18,7 @@ from traincheck_trace_schema.records import Stage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-Translate: TypeAlias = "Callable[[OldClause], Clause | None]"  # None: it always holds
+Translate: TypeAlias = "Callable[[OldClause], tuple[Clause, ...]]"  # none: it always holds
 
 _STAGES = frozenset(get_args(Stage))
 _META = "meta_vars."
@@ -28,10 +28,20 @@ _RANKS = frozenset(("process_id", "meta_vars._DATA_PARALLEL_RANK"))
 # Before the first step, and in it. Scripts that count by hand count from 0, 0.x itself from 1.
 _FIRST_STEPS = frozenset((-1, 0, 1))
 _BOTH_FIRST = frozenset((0, 1))
-_AUTOCASTS = frozenset(
-    (AUTOCAST, *(f"torch.{kind}.amp.autocast_mode.autocast" for kind in ("cuda", "cpu")))
-)
 _IS_AUTOCAST = Clause(type="exist", prop_name="ctx.autocast.device_type")
+# What each of them says when it is entered: those of one device are only that device's.
+_AUTOCASTS = {
+    AUTOCAST: _IS_AUTOCAST,
+    **{
+        f"torch.{kind}.amp.autocast_mode.autocast": Clause(
+            type="constant", prop_name="ctx.autocast.device_type", values=(kind,)
+        )
+        for kind in ("cuda", "cpu")
+    },
+}
+# Groups of conditions on one record, the begin of a call. Others may be on several.
+_OF_ONE_CALL = frozenset(("parent_func_call_pre", "pre_event", "func_cover", "func_lead"))
+_WITHIN_A_STEP = "distinct_arg"  # the group of a claim about calls of one step
 _SAME_FOR_REPLICAS = frozenset(
     ("var_name", "var_type", "meta_vars.step", "meta_vars.stage", "attributes.requires_grad")
 )
@@ -52,10 +62,26 @@ def condition(group: OldGroup, translate: Translate) -> ConditionGroup:
     )
 
 
-def about_calls(group: OldGroup, functions: Iterable[str]) -> ConditionGroup:
-    """Return a precondition on the begin of a call: one record, of one of these functions."""
+def about_calls(group: OldGroup, name: str, functions: Iterable[str]) -> ConditionGroup:
+    """Return a precondition on the begin of calls, of these functions.
+
+    Args:
+        group: The precondition.
+        name: What it is called, by which is known how many calls it is about.
+        functions: Those that the claim names.
+    """
     known = frozenset(functions)
-    return condition(group, lambda old: _of_call(old, known, is_exception=group.inverted))
+    if name in _OF_ONE_CALL:
+        return condition(group, lambda old: _of_call(old, known, is_exception=group.inverted))
+    is_one_step = name == _WITHIN_A_STEP
+    return condition(
+        group,
+        lambda old: (
+            _between_calls(old, is_one_step=is_one_step)
+            if old.type in {"consistent", "unequal"}
+            else _of_call(old, known, is_exception=group.inverted)
+        ),
+    )
 
 
 def about_replicas(group: OldGroup, var_type: str) -> ConditionGroup:
@@ -72,46 +98,60 @@ def about_replicas(group: OldGroup, var_type: str) -> ConditionGroup:
 def _translated(old: Any, translate: Translate) -> Any:
     if old == "Unconditional":
         return old
-    clauses = dict.fromkeys(new for each in old if (new := translate(each)) is not None)
+    clauses = dict.fromkeys(new for each in old for new in translate(each))
     return tuple(clauses) or "Unconditional"
 
 
-def _of_call(old: OldClause, functions: frozenset[str], *, is_exception: bool) -> Clause | None:
+def _of_call(
+    old: OldClause, functions: frozenset[str], *, is_exception: bool
+) -> tuple[Clause, ...]:
     # Of one record, `consistent` and `unequal` say no more than that the property is there.
     is_constant, name = old.type == "constant", old.prop_name
     if name.startswith(_CONTEXTS):
         return _autocast(old, name.removeprefix(_CONTEXTS))
     if name == "meta_vars.step":
-        return _first_step(old, is_exception=is_exception) if is_constant else None
+        return (_first_step(old, is_exception=is_exception),) if is_constant else ()
     if name == "meta_vars.stage":
-        return _stage(old) if is_constant else Clause(type="exist", prop_name="run.stage")
+        return (_stage(old) if is_constant else Clause(type="exist", prop_name="run.stage"),)
     if name == "function" and (not is_constant or functions.issuperset(old.allowed)):
-        return None
+        return ()
     if name in ("process_id", "thread_id"):
         if not is_constant:
-            return None
+            return ()
         raise NotExpressibleError(f"it is bound to one {name} of the run that it was learnt from")
     raise _no_counterpart(old)
 
 
-def _of_replicas(old: OldClause, var_type: str) -> Clause | None:
+def _between_calls(old: OldClause, *, is_one_step: bool) -> tuple[Clause, ...]:
+    """Return what compares calls with one another."""
+    name = old.prop_name
+    if old.type == "consistent":
+        if name == "meta_vars.stage":
+            return (Clause(type="consistent", prop_name="run.stage"),)
+        if name == "meta_vars.step" and is_one_step:
+            return ()
+    what = "differs" if old.type == "unequal" else "is the same"
+    raise NotExpressibleError(f"its precondition says that {name} {what} in several records")
+
+
+def _of_replicas(old: OldClause, var_type: str) -> tuple[Clause, ...]:
     name = old.prop_name
     if old.type == "unequal":
         if name in _RANKS or name == "thread_id" or _is_address(name):
-            return None
+            return ()
         raise NotExpressibleError(f"its precondition says that {name} differs")
     if old.type in {"consistent", "exist"}:
         if name in _SAME_FOR_REPLICAS or _is_of_shape(name):
-            return None
+            return ()
         raise _no_counterpart(old)
     if name == "meta_vars.stage":
-        return _stage(old)
+        return (_stage(old),)
     if name == "var_type" and old.allowed == (var_type,):
-        return None
+        return ()
     attribute = name.removeprefix(_ATTRIBUTES)
     is_mark = attribute != name and attribute not in ("data", "grad") and is_told(attribute)
     if name == "var_name" or is_mark:
-        return _constant(old, "var.name" if name == "var_name" else f"var.{attribute}")
+        return (_constant(old, "var.name" if name == "var_name" else f"var.{attribute}"),)
     raise _no_counterpart(old)
 
 
@@ -130,19 +170,21 @@ def _stage(old: OldClause) -> Clause:
     return _constant(old, "run.stage")
 
 
-def _autocast(old: OldClause, manager: str) -> Clause:
+def _autocast(old: OldClause, manager: str) -> tuple[Clause, ...]:
     if manager not in _AUTOCASTS:
         raise NotExpressibleError(f"traces of 1.0 do not have the context manager {manager}")
+    is_entered = _AUTOCASTS[manager]
     if not old.path and old.type != "constant":
-        return _IS_AUTOCAST
+        return (is_entered,)
     (argument, *deeper), allowed = old.path or ("",), old.allowed
     if old.type == "constant" and not deeper:
         if argument == "enabled" and allowed == (True,):
-            return _IS_AUTOCAST
+            return (is_entered,)
         texts = tuple(one for one in allowed if isinstance(one, str))
-        if argument in ("dtype", "device_type") and texts == allowed:
+        if argument in ("dtype", "device_type") and texts and texts == allowed:
             named = tuple(map(values.dtype_name, texts))
-            return Clause(type="constant", prop_name=f"ctx.autocast.{argument}", values=named)
+            asked = Clause(type="constant", prop_name=f"ctx.autocast.{argument}", values=named)
+            return (asked,) if is_entered is _IS_AUTOCAST else (is_entered, asked)
     raise NotExpressibleError(f"it depends on the argument {argument!r} of {manager}")
 
 

@@ -15,6 +15,8 @@ from traincheck_trace_schema.legacy.variables import Variables
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from traincheck_trace_schema.legacy.source import Lost
+
 
 @attrs.define
 class Conversion:
@@ -25,18 +27,27 @@ class Conversion:
     _variables: Variables = attrs.field(factory=Variables)
     _threads: dict[int, int] = attrs.field(factory=dict)
     _calling: int | None = None  # the thread that made the first call
+    _last: int = 0  # the thread of the last record
     _written: Counter[str] = attrs.field(factory=lambda: Counter(header=1))
     _seq: int = 0
 
     def convert(self, raw: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the records that one of 0.x becomes: what began before it, and itself."""
         thread = self._threads.setdefault(raw["thread_id"], len(self._threads))
+        self._last = thread
         for began in self._progress.advance(raw["meta_vars"]):
             if began["kind"] == "gap":
                 self._variables.on_gap()
             yield self._placed(thread, began, raw["time"])
         for record in self._converted(thread, raw):
             yield self._placed(thread, record, None)
+
+    def lose(self, lost: Lost) -> dict[str, Any]:
+        """Return the gap that stands for what can't be read here."""
+        self._variables.on_gap()
+        reason = "encoding" if lost.count is not None and not lost.is_cut else "disk"
+        gap = {"kind": "gap", "reason": reason, "count": lost.count, "detail": lost.detail}
+        return self._placed(self._last, gap, None)
 
     def has_ended(self) -> bool:
         """Whether the thread that made the first call has ended all its calls."""

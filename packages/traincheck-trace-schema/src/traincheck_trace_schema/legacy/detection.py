@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import stat
-import zlib
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from traincheck_trace_schema.codec import loads
+from traincheck_trace_schema.errors import TraceError
+from traincheck_trace_schema.reading.lines import LineReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,8 +19,8 @@ ERROR = "function_call (post) (exception)"
 TYPES = frozenset((STATE, PRE, POST, ERROR))
 PROXY_LOG = "proxy_log.json"
 
-_HEAD = 2**18  # bytes in which the first line is looked for
-_GZIP = b"\x1f\x8b"
+_HEAD: Final = 2**18  # bytes in which the first line is looked for
+_MOST_PIECES: Final = 10_000  # of a compressed file: there may be billions that are empty
 # How a first line begins that is cut or very long; the first field of 1.0 is `kind`.
 _BEGINNING = re.compile(rb'\s*\{\s*"(?:func_call_id|process_id|var_name)"\s*:')
 _NAME = re.compile(r"trace_(?:API|VAR)_.*\.(?:log|json)(?:\.gz)?|proxy_log\.json(?:\.gz)?")
@@ -32,12 +31,11 @@ def is_legacy_file(path: Path) -> bool:
 
     An empty file says nothing: its name decides.
     """
-    head = _head(path)
-    if head is None:
+    line = first_line(path)
+    if line is None:
         return False
-    line = head.lstrip().partition(b"\n")[0]
     if not line:
-        return _NAME.fullmatch(path.name) is not None
+        return has_legacy_name(path)
     try:
         return is_legacy_record(loads(line))
     except ValueError:
@@ -52,29 +50,30 @@ def is_legacy_record(record: Any) -> bool:
     return isinstance(kind, str) and kind in TYPES
 
 
-def _head(path: Path) -> bytes | None:
-    """Return the beginning of a regular file, decompressed; None if there is no reading it."""
+def has_legacy_name(path: Path) -> bool:
+    """Whether 0.x named its traces so."""
+    return _NAME.fullmatch(path.name) is not None
+
+
+def first_line(path: Path, *, most: int = _HEAD) -> bytes | None:
+    """Return the first line that is not empty, decompressed; None if there is no reading it.
+
+    Args:
+        path: The file; of one that is no regular file, there is no reading.
+        most: Bytes to read, about; of a longer line it is the beginning.
+    """
+    reader = LineReader(path)
     try:
-        # Opening a FIFO would wait for its writer.
-        if not stat.S_ISREG(path.stat().st_mode):
-            return None
-        with path.open("rb") as file:
-            is_compressed = file.read(len(_GZIP)) == _GZIP
-            file.seek(0)
-            if not is_compressed:
-                return file.read(_HEAD)
-            return _decompressed_head(file)
-    except (OSError, ValueError):  # a path may hold a null byte
+        for _ in range(_MOST_PIECES):
+            if (lines := reader.read()) is None:
+                break
+            line = next((line for line in lines if line is None or line.strip()), b"")
+            if line != b"":
+                return line
+            if reader.size > most:
+                break
+        return reader.rest.strip()
+    except (TraceError, ValueError):  # a path may hold a null byte
         return None
-
-
-def _decompressed_head(file: IO[bytes]) -> bytes:
-    """Return what the beginning of a compressed file gives, however little of it is whole."""
-    head = b""
-    try:
-        with gzip.open(file) as text:
-            while len(head) < _HEAD and (piece := text.read1(_HEAD)):
-                head += piece
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        pass  # a file that was cut
-    return head
+    finally:
+        reader.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -41,7 +42,8 @@ class OldClause:
         """
         values = self.values if isinstance(self.values, list) else [self.values]
         for value in values:
-            if value is not None and not isinstance(value, str | int | float):
+            is_scalar = value is None or isinstance(value, str | int | float)
+            if not is_scalar or (isinstance(value, float) and not math.isfinite(value)):
                 raise NotExpressibleError(f"its precondition has a value {value!r}")
         return tuple(values)
 

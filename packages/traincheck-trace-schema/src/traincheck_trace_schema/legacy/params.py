@@ -106,7 +106,9 @@ def _argument(old: Any) -> tuple[Json, bool]:
 def _tensor(fields: Mapping[str, Any]) -> tuple[Json, bool]:
     """Return what was asked of a tensor; its memory, gradient and flags are not recorded."""
     attributes: dict[str, Json] = {
-        name: item for name, item in fields.items() if name in _OF_TENSORS
+        name: values.plain(item)
+        for name, item in fields.items()
+        if name in _OF_TENSORS and item is not None
     }
     if isinstance(dtype := attributes.get("dtype"), str):
         attributes["dtype"] = {"dtype": values.dtype_name(dtype)}
@@ -120,8 +122,8 @@ def _variable(old: Mapping[str, Any]) -> dict[str, Any]:
             raise NotExpressibleError(f"TrainCheck 0.x lost the {field} of {attribute!r}")
     if values.is_address(attribute):
         raise NotExpressibleError(f"{attribute!r} is an address, which nothing follows from")
-    is_of_tensor = "const_value" in old and attribute in _OF_TENSORS
-    if not (is_told(attribute) or is_of_tensor):
+    # A constant is one of the tensors that a call returns, a change one of a variable.
+    if not (attribute in _OF_TENSORS if "const_value" in old else is_told(attribute)):
         raise NotExpressibleError(f"traces of 1.0 do not have the attribute {attribute!r}")
     return {
         "var_type": variable_type(_text(old, "var_type")),

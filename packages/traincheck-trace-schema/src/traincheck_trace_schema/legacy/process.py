@@ -9,24 +9,20 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from traincheck_trace_schema.codec import structure
+from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.legacy.conversion import Conversion
 from traincheck_trace_schema.legacy.facts import Facts, Seat, seats
-from traincheck_trace_schema.legacy.source import Source, merged
-from traincheck_trace_schema.reading.findings import Findings
+from traincheck_trace_schema.legacy.source import Lost, Source, merged
+from traincheck_trace_schema.reading.findings import RECORDED_BY_0_X, Findings
 from traincheck_trace_schema.reading.placing import StreamItem
 from traincheck_trace_schema.reading.shard import Shard
 from traincheck_trace_schema.records import SCHEMA, VERSION, Header
 from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window, window_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-LEGACY_VERSION = "0.x"
-_NOTE = (
-    "is a trace of TrainCheck 0.x, which did not look at all variables at one point, and kept of a "
-    "tensor its first row: what must change in a call, or be equal on all ranks, is not judged"
-)
 _ENDS = 2**16  # bytes at either end of a file that its run is known by
 
 
@@ -44,28 +40,37 @@ class LegacyProcess(Shard):
     def read(self, process: int, findings: Findings) -> Iterator[StreamItem]:
         """Yield the records of the process, as 1.0 has them.
 
-        There is a footer if no file is cut, and no call of the first thread was left open.
+        There is a gap where lines are no records, and a footer if no file is cut and no call of the
+        first thread was left open.
         """
         findings.take(self.raw_header)
-        if process == 0:  # once for the run
-            findings.notes.append(f"{self.path.parent}: {_NOTE}")
-        sources = [Source(one.path, one.began) for one in self.sources]
+        files = [findings.of_file(one.path) for one in self.sources]
         conversion = Conversion()
         window, number = BEFORE_FIRST_STEP, 1
-        for number, raw in merged(sources, self.header.pid, findings):
-            for record in conversion.convert(raw):
+        for number, raw in merged(self.sources, self.header.pid, files):
+            for record in self._converted(conversion, raw):
                 window = max(window, window_of(record))
                 yield StreamItem(process, record, number, window)
+        for each in files:
+            findings.add(each)
         if unmatched := conversion.calls.unmatched:
             findings.notes.append(
                 f"{self.path.parent}: {self.name}: ends of calls whose begin is not in the trace: "
                 f"{unmatched}; they were left out"
             )
-        is_cut = findings.given_up or any(one.is_cut for one in sources)
-        if conversion.has_ended() and not is_cut:
+        if conversion.has_ended() and not (findings.given_up or findings.is_cut):
             footer = conversion.footer()
             findings.take(footer)
             yield StreamItem(process, footer, number, window)
+
+    def _converted(
+        self, conversion: Conversion, raw: dict[str, Any] | Lost
+    ) -> Iterable[dict[str, Any]]:
+        if isinstance(raw, dict):
+            return conversion.convert(raw)
+        # Workers are killed when their data is used up, which loses nothing of the run.
+        is_usual = raw.is_cut and self.header.role == "worker"
+        return () if is_usual else (conversion.lose(raw),)
 
 
 def open_processes(paths: Sequence[Path]) -> list[Shard]:
@@ -93,6 +98,15 @@ def open_processes(paths: Sequence[Path]) -> list[Shard]:
     ]
 
 
+def why_no_record(path: Path) -> str:
+    """Say why there is no record in a file; empty if it is empty, or ends within its first."""
+    try:
+        list(Source(path).read(Findings(path=path, is_strict=True)))
+    except TraceError as error:
+        return str(error)
+    return ""
+
+
 def _of_name(path: Path, processes: Mapping[int, Facts]) -> dict[int, int]:
     """Return whose file it is that has no whole record: it may tell that the process was killed."""
     numbers = [int(digits) for digits in re.findall(r"_([0-9]{1,18})(?=_)", path.name)]
@@ -109,6 +123,8 @@ def _look_into(path: Path, processes: dict[int, Facts]) -> dict[int, int]:
     source = Source(path)
     began: dict[int, int] = {}
     for _, record in source.read(Findings(path=path)):
+        if isinstance(record, Lost):
+            continue
         pid = record["process_id"] if source.is_shared else next(iter(began), record["process_id"])
         facts = processes.setdefault(pid, Facts(pid, record["time"]))
         if pid not in began:
@@ -151,7 +167,7 @@ def _header(facts: Facts, seat: Seat, run_id: str) -> dict[str, Any]:
         "rank": seat.rank,
         "local_rank": seat.rank,
         "world_size": seat.world_size,
-        "versions": {"traincheck": LEGACY_VERSION},
+        "versions": dict(RECORDED_BY_0_X),
         "tracker": facts.tracker,
         "tensor_format": facts.tensor_format,
         "clock": {"wall_ns": 0, "monotonic_ns": facts.began},
@@ -163,10 +179,19 @@ def _run_id(paths: Sequence[Path]) -> str:
     """Return an id that depends on what the files are called and hold, not on where they lie."""
     known = hashlib.blake2b(digest_size=8)
     for path in paths:
+        for part in _ends(path):
+            known.update(part)
+    return f"legacy-{known.hexdigest()}"
+
+
+def _ends(path: Path) -> Iterator[bytes]:
+    """Yield what a file is known by: its name, its size, and how it begins and ends."""
+    try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
-            known.update(f"{path.name}\0{size}\0".encode(errors="surrogateescape"))
+            yield f"{path.name}\0{size}\0".encode(errors="surrogateescape")
             for offset in (0, max(0, size - _ENDS)):
                 file.seek(offset)
-                known.update(file.read(_ENDS))
-    return f"legacy-{known.hexdigest()}"
+                yield file.read(_ENDS)
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror or error}") from error

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import heapq
 import json
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
@@ -22,90 +21,115 @@ if TYPE_CHECKING:
 
 _INT64: Final = 2**63
 _MOST_BARREN: Final = 1_000_000  # lines without a record, before the rest of a file is given up
+_BARREN_PIECE: Final = 50  # what a piece counts that gives fewer: compressed, billions are empty
 _SHOWN: Final = 60  # characters of a line that is no record
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _CALL: Mapping[str, type] = {"func_call_id": str, "function": str}
 _STATE: Mapping[str, type] = {"var_name": str, "var_type": str, "attributes": dict}
 _ARGUMENTS: Mapping[str, type] = {"args": dict, "kwargs": dict}
 
 
-@attrs.define
+@attrs.frozen
+class Lost:
+    """Stands in the place of lines that are no records, or of the rest of a file."""
+
+    count: int | None
+    detail: str
+    is_cut: bool = False  # the file ends within a line
+
+
+Item: TypeAlias = tuple[int, dict[str, Any] | Lost]  # with the number of its line
+
+
+@attrs.frozen
 class Source:
     """A file of 0.x: of one thread of a process, or the log that all processes share."""
 
     path: Path
     began: int = 0  # the time of its first record that is of the process
-    is_cut: bool = False  # it ends within a line
 
     @property
     def is_shared(self) -> bool:
         """Whether several processes write it."""
         return self.path.name.startswith(PROXY_LOG)
 
-    def read(self, findings: Findings) -> Iterator[tuple[int, dict[str, Any]]]:
+    def read(self, findings: Findings) -> Iterator[Item]:
         """Yield the records with the numbers of their lines; tell of what is none.
+
+        Args:
+            findings: Those of this file.
 
         Raises:
             TraceError: a line is no record, and `findings` are strict.
         """
         reader = LineReader(self.path)
-        number, barren = 0, 0
+        number, barren, idle = 0, 0, 0
         while not findings.given_up and (lines := _next_lines(reader, findings)) is not None:
             first = number + 1
+            idle += max(len(lines), _BARREN_PIECE)
             for number, line in enumerate(lines, first):
                 record = None if line is None else _record(line)
                 if record is not None:
-                    barren = 0
+                    if barren:
+                        yield number, self._lost(barren)
+                    barren, idle = 0, 0
                     yield number, record
                 elif line is None or line.strip():
                     barren += 1
-                    self._told(findings).on_malformed(number, _problem(line))
-            if barren > _MOST_BARREN:
-                self._told(findings).give_up(f"{self.path}:{number}: no record in {barren} lines")
-        # 0.x did not always end the last line.
-        rest = None if findings.given_up else reader.rest
-        if rest and (record := _record(rest)) is not None:
-            yield number + 1, record
+                    findings.on_malformed(number, _problem(line))
+            if idle > _MOST_BARREN:
+                findings.give_up(f"{self.path}:{number}: gives no more record for too long")
+        if barren:
+            yield number, self._lost(barren)
+        yield from self._end(reader, number, findings)
+
+    def _lost(self, count: int) -> Lost:
+        return Lost(count, f"{self.path.name}: lines that are no records")
+
+    def _end(self, reader: LineReader, number: int, findings: Findings) -> Iterator[Item]:
+        """Yield what comes of the end of the file, after so many lines."""
+        if findings.given_up:
+            yield number, Lost(None, f"{self.path.name}: was not read to its end")
+        elif reader.rest and (record := _record(reader.rest)) is not None:
+            yield number + 1, record  # 0.x did not always end the last line
         elif reader.problem or reader.is_amid:
-            self.is_cut = True
-            self._told(findings).on_cut(number + 1)
-
-    def _told(self, findings: Findings) -> Findings:
-        """Return findings that speak of this file."""
-        findings.path = self.path
-        return findings
+            findings.on_cut(number + 1)
+            yield number + 1, Lost(1, f"{self.path.name}: the last line is cut", is_cut=True)
 
 
-def merged(
-    sources: Sequence[Source], pid: int, findings: Findings
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def merged(sources: Sequence[Source], pid: int, findings: Sequence[Findings]) -> Iterator[Item]:
     """Yield the records of a process from all its files, by time; each file is in order of time.
 
-    A file is read from when its first record is due: a process may have many threads.
+    A file is read from when its first record is due: a process may have many threads. What is lost
+    of a file is told before the next record that is due.
+
+    Args:
+        sources: The files.
+        pid: The process.
+        findings: Those of each file.
     """
     heap = [(source.began, index) for index, source in enumerate(sources)]
     heapq.heapify(heap)
-    begun: dict[int, Iterator[tuple[int, dict[str, Any]]]] = {}
+    begun: dict[int, Iterator[Item]] = {}
     due: dict[int, tuple[int, dict[str, Any]]] = {}
     while heap:
-        now, index = heap[0]
+        index = heap[0][1]
         if index in due:
             yield due.pop(index)
         else:
-            begun[index] = _of_process(sources[index], pid, findings)
-        item = next(begun[index], None)
-        if item is None:
-            heapq.heappop(heap)
+            begun[index] = _of_process(sources[index], pid, findings[index])
+        for number, record in begun[index]:
+            if isinstance(record, dict):
+                due[index] = number, record
+                heapq.heapreplace(heap, (record["time"], index))
+                break
+            yield number, record
         else:
-            due[index] = item
-            heapq.heapreplace(heap, (max(now, item[1]["time"]), index))
+            heapq.heappop(heap)
 
 
-def _of_process(
-    source: Source, pid: int, findings: Findings
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def _of_process(source: Source, pid: int, findings: Findings) -> Iterator[Item]:
     for number, record in source.read(findings):
-        if not source.is_shared or record["process_id"] == pid:
+        if isinstance(record, Lost) or not source.is_shared or record["process_id"] == pid:
             yield number, record
 
 
@@ -124,7 +148,7 @@ def _record(line: bytes) -> dict[str, Any] | None:
     """Return the record that a line holds, if it has what gives it its meaning."""
     try:
         record = loads(line)
-        if _SURROGATE.search(line):  # which no other text can hold
+        if b"\\u" in line:  # maybe half of a surrogate pair, which no text of 1.0 may hold
             record = loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None

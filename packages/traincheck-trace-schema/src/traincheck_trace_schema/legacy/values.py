@@ -27,10 +27,12 @@ _DEVICES = ("cuda", "cpu", "mps", "meta", "xpu", "xla", "mtia", "hpu", "ipu", "v
 _ITEMS = frozenset(("list", "set", "frozenset"))
 
 
-def value(raw: Any) -> Json:
+def value(raw: Any, depth: int = 0) -> Json:
     """Return an argument or a result; 0.x writes a result that is a tuple as a list of values."""
     if isinstance(raw, list):
-        return {"tuple": [value(item) for item in raw]}
+        if depth >= _MAX_DEPTH:
+            return {"cut": "tuple"}
+        return {"tuple": [value(item, depth + 1) for item in raw]}
     if not isinstance(raw, dict) or len(raw) != 1:
         return plain(raw)
     ((kind, payload),) = raw.items()

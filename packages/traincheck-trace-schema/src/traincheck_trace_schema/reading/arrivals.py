@@ -26,13 +26,18 @@ class Arrivals:
 
     paths: Sequence[Path]
     is_strict: bool
-    unread: list[Unread] = attrs.field(init=False, factory=list)  # what turned out to be no shard
     _known: set[str] = attrs.field(init=False, factory=set)
     _real: set[str] = attrs.field(init=False, factory=set)  # the same, with links followed
-    # Files whose first line is not whole, and their size and time of change when it was not.
+    # Files that are no shard so far, and their size and time of change when they were looked at.
     _waiting: dict[Path, tuple[int, int]] = attrs.field(init=False, factory=dict)
+    _unread: dict[Path, Unread] = attrs.field(init=False, factory=dict)
     _shared: SharedRecordings = attrs.field(init=False, factory=SharedRecordings)
     _has_any: bool = attrs.field(init=False, default=False)
+
+    @property
+    def unread(self) -> tuple[Unread, ...]:
+        """What turned out to be no shard; a file that changes is looked at again."""
+        return tuple(self._unread.values())
 
     def look(self, *, is_last: bool = False) -> list[Shard]:
         """Return the shards that are new; if it is the last look, no file is waited for.
@@ -64,16 +69,14 @@ class Arrivals:
         try:
             shard = _open(path, is_strict=self.is_strict)
         except TraceError as error:
-            if not is_last and _may_change(path, error):
-                return None
-            self._refuse(path, error)
-            shard = None
-        else:
-            if shard is None and is_last:
-                self.unread.append(Unread(path))
-            elif shard is None:
-                return None
-        del self._waiting[path]
+            if is_last or not _may_change(path, error):
+                self._refuse(path, error)
+            return None
+        if shard is not None:
+            self._unread.pop(path, None)
+            del self._waiting[path]
+        elif is_last:
+            self._unread[path] = Unread(path)
         return shard
 
     def _has_changed(self, path: Path) -> bool:
@@ -89,7 +92,7 @@ class Arrivals:
         is_unusable = path in self.paths or isinstance(error, OtherVersionError)
         if self.is_strict or (is_unusable and not self._has_any):
             raise error
-        self.unread.append(Unread(path, str(error)))
+        self._unread[path] = Unread(path, str(error))
 
 
 def _members(path: Path) -> Iterator[str]:

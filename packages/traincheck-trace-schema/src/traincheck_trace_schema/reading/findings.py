@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -16,9 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TOLD = 5  # malformed lines of a shard that are told one by one
-_MOST_RANKS = 2**20  # of a world: readers count through it
 # Reasons of a gap that loses records; sampling loses nothing.
 _LOSING = ("disk", "queue", "encoding", "fault", "limit")
+# What a header says under `versions` of a trace that TrainCheck 0.x recorded, migrated or not.
+RECORDED_BY_0_X: Final = {"traincheck": "0.x"}
+_OF_0_X = (
+    "is a trace of TrainCheck 0.x, which did not look at all variables at one point, and kept of a "
+    "tensor its first row: what must change in a call, or be equal on all ranks, is not judged"
+)
 
 
 @attrs.define(kw_only=True)
@@ -39,6 +44,7 @@ class Findings:
     notes: list[str] = attrs.field(factory=list)
     is_cut: bool = False  # the last line is not whole
     _untold: int = 0  # malformed lines that are not in the notes
+    _files: list[Findings] = attrs.field(factory=list)  # if several make the shard
 
     @property
     def is_telling(self) -> bool:
@@ -51,12 +57,9 @@ class Findings:
 
     def add(self, other: Findings) -> None:
         """Take what was found out about one file of several."""
-        self.missing += other.missing
-        self.malformed += other.malformed
-        self.backwards += other.backwards
         self.given_up = self.given_up or other.given_up
         self.is_cut = self.is_cut or other.is_cut
-        self.notes += other.told()
+        self._files.append(other)
 
     def take(self, record: dict[str, Any]) -> None:
         """Take a header, a footer or a gap.
@@ -105,6 +108,13 @@ class Findings:
 
     def told(self) -> Iterator[str]:
         """Yield what was skipped, and what else a person should know."""
+        if self.header and self.header.versions == RECORDED_BY_0_X:
+            yield f"{self.path.parent}: {_OF_0_X}"
+        for file in self._files:
+            yield from file._told_of_lines()  # noqa: SLF001  of its own class
+        yield from self._told_of_lines()
+
+    def _told_of_lines(self) -> Iterator[str]:
         yield from self.notes
         if self._untold:
             yield f"{self.path}: {self._untold} more lines were skipped, they are no records"
@@ -117,15 +127,17 @@ class Findings:
     def losses(self) -> Iterator[str]:
         """Yield why the shard is not all that happened in its process."""
         name = self.path.name
-        if self.given_up:
-            yield f"{name}: was not read to its end"
-        elif self.header and self.header.role == "main" and not self.has_footer:
+        files = self._files or [self]
+        yield from (f"{one.path.name}: was not read to its end" for one in files if one.given_up)
+        is_main = self.header is not None and self.header.role == "main"
+        if self.header and is_main and not (self.has_footer or self.given_up):
             yield f"{name}: rank {self.header.rank} did not end cleanly, there is no footer"
         for reason in _LOSING:
             if count := self.missing[reason]:
                 yield f"{name}: at least {count} records were lost ({reason})"
-        if self.malformed:
-            yield f"{name}: lines that are no records: {self.malformed}"
+        for one in files:
+            if one.malformed:
+                yield f"{one.path.name}: lines that are no records: {one.malformed}"
 
 
 def read_header(raw: dict[str, Any], *, where: str = "") -> Header:
@@ -134,11 +146,4 @@ def read_header(raw: dict[str, Any], *, where: str = "") -> Header:
     Raises:
         TraceError: a field is wrong.
     """
-    header = structure(Header, raw, where=where)
-    if not 0 < header.world_size <= _MOST_RANKS:
-        place = f"{where}: " if where else ""
-        raise TraceError(
-            f"{place}field 'world_size' must be an integer from 1 to {_MOST_RANKS}, "
-            f"got {header.world_size}"
-        )
-    return header
+    return structure(Header, raw, where=where)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import ujson
 
+from traincheck_trace_schema import strict_json
 from traincheck_trace_schema.codec import loads, structure, structure_record
+from traincheck_trace_schema.constraints import MAX_DEPTH
 from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.reading.lines import MAX_LINE
 from traincheck_trace_schema.records import Record
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
 Raw: TypeAlias = dict[str, Any]
 
-MAX_DEPTH: Final = 500  # levels of a record; Python compares or prints fewer than 1000
 SHALLOW: Final = 2 * MAX_DEPTH  # bytes of a line that has no room for more levels
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHOWN = 60  # characters of a line that is no record
@@ -39,10 +40,8 @@ def problem_of_text(line: bytes, record: object) -> str:
             line.decode()
         if b"\\" in line and _SURROGATE.search(line):
             ujson.dumps(record, ensure_ascii=False).encode()
-    except UnicodeDecodeError:
-        return "is no UTF-8 text"
-    except UnicodeEncodeError:
-        return "holds half of a surrogate pair, which is no character"
+    except UnicodeError as error:
+        return strict_json.worded(error)
     return ""
 
 
@@ -53,7 +52,7 @@ def problem_of_line(line: bytes | None) -> str:
     try:
         record = loads(line)
     except ValueError:
-        return f"is no JSON: {_start(line)!r}"
+        return strict_json.why_no_json(line)
     if not isinstance(record, dict):
         return f"is no record: {_start(line)!r}"
     return problem_of_text(line, record) or _problem_of_fields(record) or "is no record"
@@ -184,10 +183,12 @@ def _are_values(values: Iterable[Any]) -> bool:
 
 def _is_observe(record: Raw) -> bool:
     "".join(record["attributes"])
+    "".join(record["roles"])
     return (
         type(record["step"]) is int
         and type(record["phase"]) is str
         and type(record["attributes"]) is list
+        and type(record["roles"]) is list
         and type(record.get("call")) in _OPTIONAL_INT
     )
 

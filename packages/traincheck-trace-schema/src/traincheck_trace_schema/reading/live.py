@@ -53,7 +53,8 @@ class LiveRun:
 
     `poll` gives what has become available, `finish` the rest. Of a run in which no rank was given
     up, both together give what `Run.stream` gives when the run has ended: the records of each
-    process in the same order, and the same ends of windows.
+    process in the same order, and the same ends of windows. Only a window that has nothing but late
+    records, of a worker or of a second main process of a rank, does not end.
     """
 
     paths: tuple[Path, ...]

@@ -85,7 +85,12 @@ def open_shards(paths: Sequence[Path], *, is_strict: bool) -> Opened:
         else:
             old.setdefault(path.parent, []).append(path)
     for members in old.values():
-        opened.shards.extend(_open_old(members))
+        shards = _open_old(members)
+        opened.shards.extend(shards)
+        if not shards:
+            opened.unread.extend(
+                _of_no_process(path, must_be_read=files[path] or is_strict) for path in members
+            )
     if not opened.shards:
         raise TraceError(_why_nothing(paths, opened.unread))
     return opened
@@ -118,6 +123,16 @@ def _open_old(paths: Sequence[Path]) -> list[Shard]:
     from traincheck_trace_schema.legacy import open_processes  # noqa: PLC0415  as above
 
     return open_processes(paths)
+
+
+def _of_no_process(path: Path, *, must_be_read: bool) -> Unread:
+    """Return an old file, in a folder of which none holds a record."""
+    from traincheck_trace_schema.legacy import why_no_record  # noqa: PLC0415  as above
+
+    problem = why_no_record(path)
+    if problem and must_be_read:
+        raise TraceError(problem)
+    return Unread(path, problem)
 
 
 def _files(paths: Sequence[Path]) -> dict[Path, bool]:

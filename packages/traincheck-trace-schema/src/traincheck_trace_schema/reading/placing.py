@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from traincheck_trace_schema.codec import loads, structure_record
+from traincheck_trace_schema.constraints import BEYOND
 from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.reading.findings import Findings
 from traincheck_trace_schema.reading.form import (
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 _ABOUT_THE_SHARD = frozenset({"header", "footer", "gap"})
 _WITHOUT_WINDOW = frozenset({"header", "footer"})
-_BEYOND: Final = 2**62  # of steps: windows need room for what comes after all of them
 
 
 @attrs.define
@@ -107,8 +107,10 @@ class Placer:
         """Go on to the window of a record; whether it has one."""
         step, eval_pass = record["step"], record.get("eval_pass", 0)
         eval_step = record.get("eval_step")
-        numbers = (step + 1, eval_pass, 0 if eval_step is None else eval_step)
-        if not all(type(number) is int and 0 <= number < _BEYOND for number in numbers):
+        counts = (eval_pass, 0 if eval_step is None else eval_step)
+        if not -1 <= step < BEYOND or not all(
+            type(count) is int and 0 <= count < BEYOND for count in counts
+        ):
             return False
         own = window_of(record)
         self._step = None if eval_pass or eval_step is not None else step

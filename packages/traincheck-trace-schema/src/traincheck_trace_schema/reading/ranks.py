@@ -80,6 +80,8 @@ class Ranks:
     _world: range = attrs.field(init=False, default=range(0))
     _absent: int = attrs.field(init=False, default=0)  # ranks of the world that are not there
     _awaits_absent: bool = attrs.field(init=False, default=True)
+    _known: tuple[list[Header], list[bool]] | None = attrs.field(init=False, default=None)
+    _without: tuple[int, ...] = attrs.field(init=False, default=())  # as of what is known
     _overtaken: tuple[Window, float] | None = attrs.field(init=False, default=None)
 
     @property
@@ -131,7 +133,14 @@ class Ranks:
 
     def without(self, window: Window) -> tuple[int, ...]:
         """Return the ranks of the world that took no part in a window, or not to its end."""
-        return absent_ranks((each.header, self._is_gone(each, window)) for each in self._mains)
+        facts = (
+            [each.header for each in self._mains],
+            [self._is_gone(each, window) for each in self._mains],
+        )
+        if facts != self._known:
+            self._known = facts
+            self._without = absent_ranks(zip(*facts, strict=True))
+        return self._without
 
     def _is_gone(self, process: FollowedProcess, window: Window) -> bool:
         if process.findings.has_footer or process.reach > window:

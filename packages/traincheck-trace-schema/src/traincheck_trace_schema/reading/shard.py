@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from traincheck_trace_schema.codec import loads
+from traincheck_trace_schema.constraints import shown
 from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.reading.findings import Findings, read_header
 from traincheck_trace_schema.reading.form import problem_of_text
@@ -37,6 +38,7 @@ __all__ = [
 _MOST_LINES: Final = 1_000_000
 _MOST_BYTES: Final = 2**30
 _MOST_PIECES: Final = 10_000  # before the first line: compressed, there may be billions of none
+_SHOWN: Final = 40  # bytes of what is no header
 _HEADER: Final = b'{"kind"'  # how one begins that may have been cut
 
 
@@ -250,11 +252,21 @@ def parse_header(
     except ValueError:
         raw = None
     if line is None or not isinstance(raw, dict) or raw.get("kind") != "header":
-        raise NoHeaderError(f"{where}: must be the header of a trace of traincheck-collect")
+        raise NoHeaderError(f"{where}: must be the header of a trace, got {_worded(line, raw)}")
     check_version(raw, schema=SCHEMA, known=VERSION, where=where, error=OtherVersionError)
     if problem := (problem_of(line, raw) if is_strict else problem_of_text(line, raw)):
         raise TraceError(f"{where}: {problem}")
     return raw, read_header(raw, where=where)
+
+
+def _worded(line: bytes | None, parsed: object) -> str:
+    """Say what stands where a header should."""
+    if line is None:
+        return "a line that is too long"
+    if isinstance(parsed, dict):
+        kind = parsed.get("kind")
+        return f"a record of kind {shown(kind)}" if "kind" in parsed else "an object without 'kind'"
+    return shown(line[:_SHOWN].decode(errors="replace").strip())
 
 
 def _is_json(line: bytes) -> bool:

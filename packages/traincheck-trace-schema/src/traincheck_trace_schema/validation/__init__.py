@@ -5,8 +5,10 @@ Needs jsonschema-rs: `pip install 'traincheck-trace-schema[validate]'`.
 
 from __future__ import annotations
 
-from traincheck_trace_schema.validation.check import FileCheck, Problem
+from traincheck_trace_schema.validation.check import FileCheck
+from traincheck_trace_schema.validation.finding import Finding
 from traincheck_trace_schema.validation.folder import documents_in
+from traincheck_trace_schema.validation.run import RunRules, ShardFacts
 from traincheck_trace_schema.validation.schema import (
     DOCUMENTS,
     load_schema,
@@ -18,7 +20,9 @@ from traincheck_trace_schema.validation.schema import (
 __all__ = [
     "DOCUMENTS",
     "FileCheck",
-    "Problem",
+    "Finding",
+    "RunRules",
+    "ShardFacts",
     "documents_in",
     "load_schema",
     "schema_text",

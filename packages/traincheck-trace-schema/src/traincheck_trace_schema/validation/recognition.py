@@ -33,7 +33,7 @@ def recognise(path: Path, first: Line) -> Recognised:
     name = _document(first.parsed)
     if name and not _is_whole(name, first.parsed):
         return Recognised(name)
-    if first.parsed is None or name:
+    if not isinstance(first.parsed, dict) or name:
         whole = read_document(path)
         name = _document(whole.parsed)
         if name:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import attrs
 
 from traincheck_trace_schema import invariants, plan, records, results
-from traincheck_trace_schema.codec import loads
+from traincheck_trace_schema.codec import loads, structure, structure_record
 from traincheck_trace_schema.errors import (
     ConfigError,
     InvariantError,
     TraceError,
     TraincheckError,
 )
+from traincheck_trace_schema.validation.meaning import class_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -88,13 +89,19 @@ def schema_text(document: str, version: str | None = None) -> str:
 def validate(document: str, instance: object) -> None:
     """Hold a record, an invariant, a plan or a result, as plain values, against its schema.
 
+    The words are those of `traincheck-schema validate`.
+
     Raises:
         TraincheckError: a `TraceError` for a trace, an `InvariantError` for an invariant, else a
             `ConfigError`; the message says where in the document what is wrong.
     """
-    problem = problem_of(document, instance)
+    problem, error = problem_of(document, instance), DOCUMENTS[document].error
+    if document == "trace":
+        structure_record(instance)
+    elif isinstance(instance, dict):
+        structure(class_of(document, instance), instance, error=error)
     if problem:
-        raise DOCUMENTS[document].error(f"{document} {problem}")
+        raise error(problem)
 
 
 def problem_of(document: str, instance: object) -> str:

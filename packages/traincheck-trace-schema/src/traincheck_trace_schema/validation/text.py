@@ -58,7 +58,7 @@ def parse(number: int, line: bytes) -> Line:
     try:
         parsed = loads(line)
     except ValueError:
-        problem = f"is no JSON: {line[:60].decode(errors='replace')!r}" if line else "is empty"
+        problem = strict_json.why_no_json(line) if line else "is empty"
         return Line(number, line, problem=problem)
     problem = problem_of_text(line, parsed)
     is_ours = strict_json.is_as_we_write(line, parsed)
