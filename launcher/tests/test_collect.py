@@ -154,6 +154,23 @@ def test_a_variable_that_is_no_text_is_dumped(training):
     assert "ODD=caf" in (training.out / "env_dump.txt").read_text()
 
 
+@pytest.mark.parametrize("option", ["--pyscript", "--output-dir"])
+def test_a_path_that_is_no_utf8_is_refused(training, option):
+    """The message names the option and the path; nothing is run, and nothing written."""
+    folder = os.fsdecode(b"caf\xe9")
+    training.write(f"{folder}/train.py", "print('ran')\n")
+    script = f"{folder}/train.py" if option == "--pyscript" else "train.py"
+    output = ("--output-dir", f"{folder}/out") if option == "--output-dir" else ()
+
+    result = training.collect("-p", script, *output)
+
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"error: {option}: {training.path}/caf\\udce9/")
+    assert "is not UTF-8" in result.stderr
+    assert result.stdout == ""
+    assert not training.out.exists()
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

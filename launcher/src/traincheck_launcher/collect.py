@@ -18,7 +18,7 @@ from traincheck_launcher.explain import NO_TRAINING_LOOP, explain
 from traincheck_launcher.output_folder import OutputFolder, default_name
 from traincheck_launcher.program import check_shell_script, read_program
 from traincheck_launcher.trace_summary import summarise
-from traincheck_trace_schema.errors import EXIT_CLEAN
+from traincheck_trace_schema.errors import EXIT_CLEAN, ConfigError
 from traincheck_trace_schema.files import write_atomically
 from traincheck_trace_schema.records import Sampling
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from traincheck_trace_schema.plan import Plan
 
 _SITE_HOOK = Path(__file__).parent / "site_hook"
-_ENTRY = '''\
-"""Runs {script} under TrainCheck. Written by traincheck-collect."""
+_ENTRY = """\
+# Runs {script!r} under TrainCheck. Written by traincheck-collect.
 
 from pathlib import Path
 
 from traincheck_instrument.entry import run_program
 
 run_program(str(Path(__file__).with_name({settings!r})))
-'''
+"""
 
 
 @attrs.frozen(kw_only=True)
@@ -77,6 +77,8 @@ def collect(options: CollectOptions, command: tuple[str, ...]) -> int:
         check_shell_script(options.shscript)
     plan = _plan(options)
     folder = OutputFolder((options.output_dir or Path(default_name(options.pyscript))).absolute())
+    _check_text("--pyscript", options.pyscript.absolute())
+    _check_text("--output-dir", folder.path)
     folder.prepare(overwrite=options.overwrite)
     _write_inputs(folder, options, rewritten, plan)
     environment = _environment(folder, options)
@@ -104,6 +106,15 @@ def _plan(options: CollectOptions) -> Plan | None:
     from traincheck_launcher.selection import plan_of  # noqa: PLC0415  only for selective runs
 
     return plan_of(options.invariants)
+
+
+def _check_text(option: str, path: Path) -> None:
+    """Make sure that the settings file, which is UTF-8, can hold a path."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        shown = str(path).encode("utf-8", "backslashreplace").decode()
+        raise ConfigError(f"{option}: {shown} is not UTF-8; rename what is not") from error
 
 
 def _write_inputs(

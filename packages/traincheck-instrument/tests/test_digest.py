@@ -92,6 +92,8 @@ def test_the_largest_magnitude_tells_zero_and_finite_apart():
     assert largest(torch.tensor([0.0, -0.0])) == 0.0
     assert math.isnan(largest(torch.tensor([1.0, math.nan])))
     assert math.isinf(largest(torch.tensor([1.0, -math.inf])))
+    assert largest(torch.tensor([3e38 + 3e38j, -1j]).conj()) == pytest.approx(3e38)
+    assert math.isinf(largest(torch.tensor([complex(0, math.inf)])))
     assert largest(torch.full((4096,), 60000.0, dtype=torch.float16)) == 60000.0
 
 
@@ -124,6 +126,21 @@ def test_a_tensor_without_content_is_not_readable():
     with FakeTensorMode():
         assert not is_readable(torch.ones(2))
     assert is_readable(torch.ones(4))
+
+
+def test_a_tensor_whose_storage_was_freed_in_part_is_not_readable():
+    """The last element has to be there; of a view, what the view reaches."""
+    base = torch.arange(12.0).reshape(3, 4)
+    column, row, reversed_part = base[:, 1], base[0], base[1:, 2:]
+    base.untyped_storage().resize_(4 * 9)
+
+    assert not is_readable(base)
+    assert is_readable(row)
+    assert not is_readable(column)
+    base.untyped_storage().resize_(4 * 10)
+    assert is_readable(column)
+    assert not is_readable(reversed_part)
+    assert is_readable(base[3:])
 
 
 def test_reading_a_tensor_leaves_its_storage_as_it_was():

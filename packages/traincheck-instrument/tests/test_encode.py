@@ -9,6 +9,7 @@ import math
 import os
 import subprocess
 import sys
+from collections import OrderedDict
 from typing import NamedTuple
 
 import numpy as np
@@ -373,3 +374,29 @@ def test_what_is_consumed_by_reading_is_not_read(encode):
     assert list(numbers) == [1, 2, 3]
     assert encode(Named(1, 2)) == {"tuple": [1, 2]}
     assert encode(functools.partial(function))["object"]["type"] == "functools.partial"
+
+
+def test_an_ordered_dictionary_is_told_in_its_own_order(encode):
+    """Not in that in which its keys came."""
+    value = OrderedDict(a=1, b=2, c=3)
+    value.move_to_end("a")
+    value.move_to_end("c", last=False)
+
+    assert encode(value) == {"dict": [["c", 3], ["b", 2], ["a", 1]]}
+
+
+def test_the_keys_of_an_ordered_dictionary_are_not_hashed(encode):
+    """That would run code of the program."""
+
+    class Key:
+        calls = 0
+
+        def __hash__(self):
+            Key.calls += 1
+            return 1
+
+    value = OrderedDict({Key(): 1})
+    before = Key.calls
+    encode(value)
+
+    assert Key.calls == before

@@ -1,7 +1,11 @@
 """The way of records from the threads of the program to the file."""
 
+import io
 import os
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 
@@ -109,15 +113,144 @@ def test_a_full_trace_tells_the_recorder_and_takes_nothing_any_more(tmp_path):
     assert shard.path.stat().st_size <= 100_000
 
 
-def test_a_fault_of_the_writer_ends_the_trace_and_not_the_program(shard, capsys):
-    """It is told; a trace that stops has no footer."""
+def test_a_fault_of_the_writer_ends_the_trace_and_not_the_program(tmp_path, capsys):
+    """It is told as what it is, in the trace too, and who makes records is told to stop."""
+    stops = []
+    shard = Shard(tmp_path, header, lambda: 0, on_stop=lambda: stops.append(True))
+    shard.append(record(0))
+    while not shard.path.exists() or shard.path.read_bytes().count(b"\n") < 2:
+        time.sleep(0.01)
     shard.append({"no kind": "at all"})
     shard._thread.join()
-    shard.append(record(0))
+    shard.append(record(1))
+    shard.close(lambda _: {"kind": "footer"})
+
+    told = capsys.readouterr().err
+    *_, last = lines(shard.path)
+    assert "a fault of the writer: KeyError" in told
+    assert "can't be written" not in told
+    assert (last["kind"], last["reason"], last["seq"]) == ("gap", "fault", 1)
+    assert stops == [True]
+
+
+def test_a_fault_before_the_header_leaves_no_file(shard, capsys):
+    """There is nothing yet that it could be told in; it is told on stderr."""
+    shard.append({"no kind": "at all"})
+    shard._thread.join()
     shard.close(lambda _: {"kind": "footer"})
 
     assert "a fault of the writer: KeyError" in capsys.readouterr().err
     assert not shard.path.exists()
+
+
+def test_a_fault_is_told_after_a_loss_too(shard, tmp_path, capsys):
+    """A disk that refused and a fault are two things."""
+    away = tmp_path.with_name(f"{tmp_path.name}_away")
+    shard.append(record(0))
+    while not shard.path.exists():
+        time.sleep(0.01)
+    tmp_path.rename(away)
+    shard.append(record(1))
+    while not shard._writer.has_loss:
+        time.sleep(0.01)
+    away.rename(tmp_path)
+    shard.append({"no kind": "at all"})
+    shard._thread.join()
+
+    of_disk, of_fault = capsys.readouterr().err.splitlines()
+    assert "records are lost" in of_disk
+    assert "a fault of the writer" in of_fault
+    assert [one["reason"] for one in lines(shard.path)[-2:]] == ["disk", "fault"]
+
+
+class Broken(io.StringIO):
+    """What a program may have put in place of stderr."""
+
+    def write(self, _):
+        raise ValueError("closed")
+
+
+@pytest.mark.parametrize("stderr", [Broken(), None])
+def test_what_cannot_be_told_stops_nothing(shard, tmp_path, monkeypatch, stderr):
+    """A stderr that refuses is no reason to write no records."""
+    monkeypatch.setattr(sys, "stderr", stderr)
+    away = tmp_path.with_name(f"{tmp_path.name}_away")
+    tmp_path.rename(away)
+    shard.append(record(0))
+    while not shard._writer.has_loss:
+        time.sleep(0.01)
+    away.rename(tmp_path)
+    shard.append(record(1))
+    shard.close(None)
+
+    assert [one["kind"] for one in lines(shard.path)] == ["header", "gap", "call_begin"]
+
+
+def refuse(*_):
+    raise RuntimeError("can't start new thread")
+
+
+def test_without_a_thread_nothing_is_taken(tmp_path, monkeypatch):
+    """Who appends is told once; what comes later takes no memory, and the end is quiet."""
+    stops = []
+    shard = Shard(tmp_path, header, lambda: 0, on_stop=lambda: stops.append(True))
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        shard.append(record(0))
+    for seq in range(1, 50_000):
+        shard.append(record(seq))
+
+    assert not shard._waiting
+    assert stops == [True]
+    shard.close(lambda _: {"kind": "footer"})
+    assert not shard.path.exists()
+
+
+def test_a_thread_that_is_dead_keeps_nobody_waiting(shard, monkeypatch):
+    """Whatever ended it, memory is bounded and the program goes on."""
+    monkeypatch.setattr(shard, "_run", lambda: None)
+    for seq in range(sink._WAIT_AT + 10):
+        shard.append(record(seq))
+
+    assert not shard._waiting
+
+
+SIGNALLED = """\
+import signal, sys
+from pathlib import Path
+from traincheck_instrument.sink.shard import Shard
+
+place = {"thread": 0, "step": 0}
+shard = Shard(Path(sys.argv[1]), lambda: {"kind": "header", "role": "main"}, lambda: 0)
+handled = 0
+def handle(*_):
+    global handled
+    handled += 1
+    shard.append({"kind": "stage", **place, "seq": -handled, "stage": "checkpointing"})
+    shard.flush()
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
+seq = 0
+while handled < 5000:
+    shard.append({"kind": "call_begin", **place, "seq": seq})
+    shard.flush()
+    seq += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+shard.close(None)
+print(handled, seq)
+"""
+
+
+def test_a_signal_handler_may_append_at_any_moment(tmp_path):
+    """Also in the middle of an append, or of the opening of the file: nobody waits for itself."""
+    command = [sys.executable, "-c", SIGNALLED, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, check=True, timeout=120)
+    handled, seq = map(int, ended.stdout.split())
+    (path,) = tmp_path.iterdir()
+
+    first, *records = lines(path)
+    assert first["kind"] == "header"
+    assert sorted(one["seq"] for one in records) == [*range(-handled, seq)]
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gzip
 import os
+import pwd
 import resource
 import signal
+import tempfile
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from traincheck_instrument.sink.file import TraceFile
+from traincheck_instrument.sink.limit import SizeLimit
 from traincheck_instrument.sink.writer import Writer
 from traincheck_trace_schema.codec import loads
 from traincheck_trace_schema.validation import validate
@@ -69,6 +73,10 @@ def written(writer):
     for record in records:
         validate("trace", record)
     return records
+
+
+def footer(counts):
+    return {"kind": "footer", "records": dict(counts)}
 
 
 def outline(records):
@@ -150,9 +158,28 @@ def test_a_trace_that_could_not_begin_begins_with_its_header(writer, capsys):
     assert told.startswith(f"traincheck: {writer.file.path} can't be written, records are lost: ")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written_stops_nothing(writer, capsys):
+@pytest.fixture
+def own_folder():
+    """A folder of a user who may not do anything, as which the test runs: root may write anywhere.
+
+    Not below `tmp_path`, which nobody but its owner may enter.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        user = os.geteuid()
+        if user == 0:
+            nobody = pwd.getpwnam("nobody").pw_uid
+            os.chown(name, nobody, -1)
+            os.seteuid(nobody)
+        try:
+            yield Path(name)
+        finally:
+            os.seteuid(user)
+
+
+@pytest.mark.parametrize("compresses", [False, True], ids=["plain", "gzip"])
+def test_a_folder_that_may_not_be_written_stops_nothing(own_folder, compresses, capsys):
     """Told once; when it may be written again, the trace goes on."""
+    writer = Writer(TraceFile(own_folder, "trace_r0_p1", compresses))
     writer.file.folder.chmod(0o500)
     writer.write([HEADER, call(0)])
     writer.write([call(1)])
@@ -188,15 +215,15 @@ def test_a_file_that_lost_content_is_begun_anew(writer, harm):
     else:
         os.truncate(writer.file.path, 0 if harm == "emptied" else 30)
     writer.write([call(5)])
-    writer.end(lambda counts: {"kind": "footer", "records": dict(counts)})
+    writer.end(footer)
 
-    *records, footer = written(writer)
+    *records, last = written(writer)
 
     assert outline(records) == [
         *(("header", None), ("function", 0), ("gap", 3), ("stage", 4), ("call_begin", 5)),
     ]
     assert records[2]["count"] == 2
-    assert footer["records"] == {kind: 1 for kind, _ in outline(records)}
+    assert last["records"] == {kind: 1 for kind, _ in outline(records)}
 
 
 def test_a_refused_write_that_could_not_be_taken_back_is_overwritten(writer):
@@ -240,13 +267,92 @@ def test_a_loss_at_the_end_is_told_before_the_footer(writer, recovers):
     with full_disk(writer):
         writer.write([call(0)])
         if not recovers:
-            writer.end(lambda _: {"kind": "footer", "records": {}})
+            writer.end(footer)
     if recovers:
-        writer.end(lambda _: {"kind": "footer", "records": {}})
+        writer.end(footer)
 
     kinds = [record["kind"] for record in written(writer)]
 
     assert kinds == (["header", "gap", "footer"] if recovers else ["header"])
+
+
+def test_a_file_that_is_gone_at_the_end_is_begun_anew(writer):
+    """The footer counts what is there, and a gap what was."""
+    writer.write([HEADER, call(0)])
+    writer.file.path.unlink()
+    writer.end(footer)
+
+    assert [record["kind"] for record in written(writer)] == ["header", "gap", "footer"]
+
+
+def test_nothing_is_told_again_without_a_loss(writer):
+    """Neither a gap nor a fact comes twice, whatever is asked for."""
+    writer.write([HEADER, function(0), call(1)])
+    writer.write(())
+    writer.end(footer)
+
+    assert outline(written(writer))[:3] == [("header", None), ("function", 0), ("call_begin", 1)]
+    assert len(written(writer)) == 4
+
+
+def test_gaps_of_the_program_itself_are_no_losses(writer):
+    """Variables are told again after a loss of the sink, not after each pause in recording."""
+    paused = {"kind": "gap", **at(1), "reason": "sampling"}
+    writer.write([HEADER, call(0), paused])
+    assert writer.gaps == 0
+    with full_disk(writer):
+        writer.write([call(2)])
+    writer.write([{**paused, "seq": 3}])
+
+    assert writer.gaps == 1
+
+
+@pytest.fixture
+def fill_folder(writer):
+    """Limit the traces of the folder; return what makes another trace take all that is left."""
+    limit, folder = 50_000, writer.file.folder
+    writer.limit = SizeLimit(folder, limit)
+    (folder / "larger").write_bytes(bytes(limit))
+    (folder / "trace_r1_p2.json").write_bytes(bytes(limit * 4 // 5))
+    return lambda: (folder / "larger").rename(folder / "trace_r1_p2.json")
+
+
+def test_the_end_of_a_full_trace_is_owed_until_it_is_on_disk(writer, fill_folder, capsys):
+    """A disk that is full when the limit is reached costs no gap.
+
+    Neither that of the limit, nor that of what the disk took; before them no footer is written.
+    """
+    writer.write([HEADER, call(0)])
+    with full_disk(writer):
+        writer.write([call(1), call(2)])
+        fill_folder()
+        writer.write([call(seq) for seq in range(3, 100)])
+        assert writer.has_ended
+        assert writer.has_loss
+        writer.end(footer)
+        assert [one["kind"] for one in written(writer)] == ["header", "call_begin"]
+    writer.end(footer)
+
+    *_, of_disk, of_limit, last = written(writer)
+    assert (of_disk["reason"], of_disk["seq"], of_disk["count"]) == ("disk", 2, 2)
+    assert (of_limit["reason"], of_limit["seq"]) == ("limit", 4)
+    assert last["records"] == {"header": 1, "call_begin": 1, "gap": 2}
+    assert not writer.has_loss
+    assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_a_full_trace_that_is_deleted_says_again_why_it_ends(writer, fill_folder):
+    """What comes in its place is small, and has a header; there is no footer without it."""
+    writer.write([HEADER, function(0), call(1)])
+    fill_folder()
+    writer.write([call(seq) for seq in range(2, 50)])
+    assert writer.has_ended
+    writer.file.path.unlink()
+    (writer.file.folder / "trace_r1_p2.json").unlink()
+    writer.end(footer)
+
+    kinds = [one["kind"] for one in written(writer)]
+    assert kinds == ["header", "function", "gap", "gap", "footer"]
 
 
 @pytest.mark.parametrize("writer", [True], indirect=True, ids=["gzip"])

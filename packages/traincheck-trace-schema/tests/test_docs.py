@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -257,13 +258,20 @@ def test_the_planted_bug_is_found(tmp_path: Path) -> None:
     """The commands of the page learn from the smallest trace, and find the weight that stays."""
     (block,) = _blocks("producing.md", "")
     commands = [shlex.split(line) for line in block.splitlines()]
-    if not all(shutil.which(command) for command, *_ in commands):
+    here = str(Path(sys.executable).parent)
+    if not all(shutil.which(command, path=here) for command, *_ in commands):
         pytest.skip("needs the packages that learn and check")
     shutil.copytree(VALID, tmp_path / "valid")
 
     learn, check = (
-        subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        for command in commands
+        subprocess.run(
+            [Path(here) / command, *rest],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for command, *rest in commands
     )
 
     assert learn.returncode == 0, learn.stderr

@@ -1,4 +1,4 @@
-"""Makes records: says of each where the run stands, and numbers it."""
+"""Makes records: numbers each, and says where the run stands."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 import threading
 from typing import TYPE_CHECKING, Any
 
+from traincheck_instrument.encode.scalars import MAX_NAME, start_of_text
 from traincheck_instrument.source_lines import SourceLines
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Journal:
         self._shard = shard
         self._append = shard.append
         self._told_gaps = 0
-        # Reentrant: a signal handler of the program may set a mark while a record is written.
+        # Reentrant: what a signal handler of the program does may have a fault to tell.
         self._order = threading.RLock()
         self._next_seq = itertools.count().__next__
 
@@ -37,11 +38,11 @@ class Journal:
             "kind": kind,
             "thread": self._thread.ordinal,
             "seq": -1,
-            **self._clock.fields,
+            "step": -1,
         }
 
     def write(self, record: dict[str, Any], *, since: int | None = None) -> int:
-        """Number a record, hand it over, and return its number.
+        """Number a record, say where the run stands now, hand it over, and return its number.
 
         Args:
             record: The record, which must not change any more.
@@ -50,6 +51,7 @@ class Journal:
         with self._order:
             seq: int = self._next_seq()
             record["seq"] = seq
+            record.update(self._clock.fields)  # not earlier: another thread may begin a step
             if since is not None:
                 record["between"] = (since, seq)
             self._append(record)
@@ -74,9 +76,9 @@ class Journal:
         if is_new:
             record = self.begin("source")
             record["id"] = number
-            record["file"] = frame.f_code.co_filename
+            record["file"] = start_of_text(frame.f_code.co_filename, MAX_NAME)
             record["line"] = line
-            record["function"] = frame.f_code.co_name
+            record["function"] = start_of_text(frame.f_code.co_name)
             self.write(record)
         return number
 

@@ -48,7 +48,10 @@ def evaluation() -> Iterator[None]:
 
 
 def annotate_stage(name: str) -> None:
-    """Enter a stage: init, training, evaluation, inference, testing, checkpointing, ..."""
+    """Enter a stage: init, training, evaluation, inference, testing, checkpointing, ...
+
+    One that a trace does not know is told on stderr, and not entered.
+    """
     if (recorder := current.recorder()) is not None:
         recorder.enter_stage(name)
 

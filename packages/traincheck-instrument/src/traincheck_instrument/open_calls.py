@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import TYPE_CHECKING
 
 import attrs
@@ -22,6 +23,7 @@ class OpenCall:
     owner: int  # id of the object whose method is called; 0 for a function
     src: int | None
     is_observed: bool
+    forks: int  # how many had led to the process that recorded its begin
 
     def is_override_of(self, spec: FunctionSpec, owner: int) -> bool:
         """Whether `spec`, called now, is what this call overrides, on the same object.
@@ -38,6 +40,7 @@ class ThreadState(threading.local):
         self.ordinal = next_ordinal()
         self.stack: list[OpenCall] = []
         self.is_busy = False  # the recorder is at work; what is called now is its own doing
+        self.postponed: deque[Callable[[], None]] = deque()  # marks that came meanwhile
 
     @property
     def is_of_program(self) -> bool:

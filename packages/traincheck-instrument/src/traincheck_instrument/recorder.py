@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from traincheck_instrument.contexts import active_contexts
 from traincheck_instrument.encode import Encoder
+from traincheck_instrument.encode.scalars import start_of_text
 from traincheck_instrument.faults import Faults
 from traincheck_instrument.journal import Journal
 from traincheck_instrument.observer import Observer
@@ -20,7 +20,7 @@ from traincheck_instrument.trackers.parameter import ParameterPatches
 from traincheck_instrument.trackers.variables import Variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from traincheck_instrument.api.spec import FunctionSpec
     from traincheck_instrument.sink.shard import Shard
@@ -30,13 +30,15 @@ if TYPE_CHECKING:
 # Modes and subclasses of the program would take part in what the recorder does with tensors; the
 # public form of this leaves the modes on.
 _without_modes = torch._C.DisableTorchFunction  # noqa: SLF001
+_arguments_of = vars(BaseException)["args"].__get__
 
 
 class Recorder:
     """Takes what the wrappers and marks report, and hands records to the sink.
 
     Every public method contains the recorder's own faults. While it is at work in a thread, wrapped
-    functions called there are not recorded.
+    functions called there are not recorded, and marks set there have to wait: a signal handler of
+    the program may set one at any moment.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Recorder:
         self._was_recording = True
         self._looking: int | None = None  # ordinal of the thread that looks at variables
         self._is_blind = False
+        self._forks = 0  # that led from the process that began to record to this one
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -83,6 +86,8 @@ class Recorder:
             return None
         finally:
             thread.is_busy = False
+            if thread.postponed:
+                self._take_postponed()
 
     def end(self, call: OpenCall, result: Any) -> None:
         """Record that a call returned."""
@@ -103,7 +108,7 @@ class Recorder:
         src = self._source_of_caller(stack)
         record = self._journal.begin("call_begin")
         is_observed = self._observer.is_to_look(spec, stack) and self._may_look()
-        call = OpenCall(self._next_call(), spec, owner, src, is_observed)
+        call = OpenCall(self._next_call(), spec, owner, src, is_observed, self._forks)
         record["id"] = call.id
         record["function"] = spec.name
         if stack:
@@ -154,6 +159,8 @@ class Recorder:
         return None if place is None else self._journal.source(*place)
 
     def _finish(self, call: OpenCall, kind: str, add: Callable[[dict[str, Any]], None]) -> None:
+        if call.forks != self._forks:  # its begin is in the trace of another process
+            return
         thread = self.thread
         thread.is_busy = True
         try:
@@ -171,6 +178,8 @@ class Recorder:
             self.faults.contain(f"the end of {call.spec.name}", error)
         finally:
             thread.is_busy = False
+            if thread.postponed:
+                self._take_postponed()
 
     def _add_result(self, call: OpenCall, record: dict[str, Any], result: Any) -> None:
         if call.spec.wants_result:
@@ -178,8 +187,9 @@ class Recorder:
 
     def _add_error(self, record: dict[str, Any], error: BaseException) -> None:
         record["exception"] = self._encode.type_name(type(error))
-        message = error.args[0] if error.args and isinstance(error.args[0], str) else ""
-        record["message"] = message[:200].encode("utf-8", "replace").decode()
+        # Not what the class of the program says that they are, nor what their methods do.
+        said = next(iter(_arguments_of(error)), "")
+        record["message"] = start_of_text(said) if issubclass(type(said), str) else ""
 
     def _add_arguments(
         self,
@@ -202,7 +212,7 @@ class Recorder:
                 encoded[name] = self._encode(args[index])
         for name, value in kwargs.items():
             if spec.wants(name):
-                encoded[name] = self._encode(value)
+                encoded[start_of_text(name)] = self._encode(value)
 
     def _tell_function(self, spec: FunctionSpec) -> None:
         self._told_functions.add(spec.name)
@@ -223,55 +233,63 @@ class Recorder:
 
     def track(self, model: Any, name: str) -> None:
         """Track the parameters of a model under the name that the program gave it."""
-        with self._at_work(f"the tracking of {name}"):
+
+        def take() -> None:
             if isinstance(model, torch.nn.Module):
                 self._observer.track(model, name, is_recording=self.clock.is_recording)
+
+        self._take("the tracking of a model", take)
 
     def _note_assignment(self, parameter: torch.nn.Parameter) -> None:
         thread = self.thread
         # A change inside a recorded call has the line of that call.
-        if thread.stack or thread.is_busy or not self.clock.is_recording:
-            return
-        with self._at_work("an assignment"):
-            self._observer.note_assignment(parameter)
+        if not (thread.stack or thread.is_busy) and self.clock.is_recording:
+            self._take("an assignment", lambda: self._observer.note_assignment(parameter))
 
     # Steps and stages: reported by the marks.
 
     def start_step(self, *, accumulating: bool = False) -> None:
         """Begin a pass through the body of the training loop."""
-        with self._at_work("the begin of a step"):
-            self.clock.leave_evaluation()
-            if not self.clock.begins_step(accumulating=accumulating):
-                self._enter_stage("training")
-                self.clock.accumulate()
-                self._resume_or_pause()
-                return
-            self._end_step()
-            self._enter_stage("training")
-            self.clock.advance()
-            self._resume_or_pause()
-            self._tell_step()
-            self._journal.flush()
+        self._take("the begin of a step", lambda: self._start_step(accumulating=accumulating))
 
     def start_eval_step(self) -> None:
         """Begin a pass through the body of an evaluation loop."""
-        with self._at_work("the begin of an evaluation step"):
-            self.clock.advance_eval()
-            self._resume_or_pause()
-            self._tell_step()
+        self._take("the begin of an evaluation step", self._start_eval_step)
 
     def enter_stage(self, stage: str) -> None:
         """Enter a stage of the run."""
-        with self._at_work("the begin of a stage"):
-            self._enter_stage(stage)
-            self._resume_or_pause()
+        self._take("the begin of a stage", lambda: self._enter_stage(stage))
 
     def leave_evaluation(self, stage: str) -> None:
         """End a pass of evaluation and go back to the stage before it."""
-        with self._at_work("the end of an evaluation"):
-            self.clock.leave_evaluation()
-            self._enter_stage(stage)
+        self._take("the end of an evaluation", lambda: self._leave_evaluation(stage))
+
+    def _start_step(self, *, accumulating: bool) -> None:
+        self.clock.leave_evaluation()
+        if not self.clock.begins_step(accumulating=accumulating):
+            self._tell_stage("training")
+            self.clock.accumulate()
             self._resume_or_pause()
+            return
+        self._end_step()
+        self._tell_stage("training")
+        self.clock.advance()
+        self._resume_or_pause()
+        self._tell_step()
+        self._journal.flush()
+
+    def _start_eval_step(self) -> None:
+        self.clock.advance_eval()
+        self._resume_or_pause()
+        self._tell_step()
+
+    def _enter_stage(self, stage: str) -> None:
+        self._tell_stage(stage)
+        self._resume_or_pause()
+
+    def _leave_evaluation(self, stage: str) -> None:
+        self.clock.leave_evaluation()
+        self._enter_stage(stage)
 
     def optimizer_stepped(self, *_: Any) -> None:
         """Take note that an optimizer has stepped."""
@@ -281,6 +299,8 @@ class Recorder:
         """Forget the parent's open calls; called in the child."""
         self.thread.stack.clear()
         self.thread.is_busy = False
+        self.thread.postponed.clear()
+        self._forks += 1
         self._told_functions.clear()
         self._observer.after_fork()
         self._journal.after_fork()
@@ -290,11 +310,13 @@ class Recorder:
         self.clock.stop()
 
     def _end_step(self) -> None:
-        with self._at_work("the end of a step"):
+        try:
             if self.clock.is_recording and self._may_look():
                 self._observer.end_step()
+        except Exception as error:  # noqa: BLE001  a step begins all the same
+            self.faults.contain("the end of a step", error)
 
-    def _enter_stage(self, stage: str) -> None:
+    def _tell_stage(self, stage: str) -> None:
         if self.clock.enter_stage(stage):
             record = self._journal.begin("stage")
             record["stage"] = stage
@@ -319,14 +341,24 @@ class Recorder:
                 self._observer.resume()
         self._was_recording = self.clock.is_recording
 
-    @contextmanager
-    def _at_work(self, doing: str) -> Iterator[None]:
+    def _take(self, doing: str, mark: Callable[[], None]) -> None:
+        """Do what a mark asks for, or leave it for when the work that it interrupted is done."""
         thread = self.thread
-        was_busy, thread.is_busy = thread.is_busy, True
+        if thread.is_busy:
+            thread.postponed.append(lambda: self._take(doing, mark))
+            return
+        thread.is_busy = True
         try:
             with _without_modes():
-                yield
+                mark()
         except Exception as error:  # noqa: BLE001  training must not feel our faults
             self.faults.contain(doing, error)
         finally:
-            thread.is_busy = was_busy
+            thread.is_busy = False
+            if thread.postponed:
+                self._take_postponed()
+
+    def _take_postponed(self) -> None:
+        postponed = self.thread.postponed
+        while postponed:
+            postponed.popleft()()

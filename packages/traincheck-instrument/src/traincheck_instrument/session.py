@@ -39,7 +39,7 @@ class Session:
             self._header,
             lambda: self._identity.rank,
             ShardOptions(compresses=settings.gzip, max_bytes=settings.max_trace_bytes),
-            on_full=clock.stop,
+            on_stop=clock.stop,
         )
         self.recorder = Recorder(
             self._shard,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import attrs
+
+from traincheck_trace_schema.records import Stage
+
+STAGES: tuple[str, ...] = get_args(Stage)
 
 
 @attrs.define(eq=False)
@@ -27,15 +31,11 @@ class StepClock:
     _is_stopped: bool = False
     _eval_steps: int = 0
     _pass_has_begun: bool = False
-    _fields: dict[str, Any] = attrs.field(factory=dict)
+    # What a record says of where it stands; read for each of them, replaced and never changed.
+    fields: dict[str, Any] = attrs.field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self._refresh()
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The fields of a record that say where it stands; not to be changed."""
-        return self._fields
 
     def begins_step(self, *, accumulating: bool) -> bool:
         """Whether the next pass through the training loop's body is a new step."""
@@ -75,9 +75,15 @@ class StepClock:
         self._refresh()
 
     def enter_stage(self, stage: str) -> bool:
-        """Enter a stage, which switches recording on; return whether it is another one."""
+        """Enter a stage, which switches recording on; return whether it is another one.
+
+        Raises:
+            ValueError: a trace has no such stage.
+        """
         if stage == self.stage:
             return False
+        if stage not in STAGES:
+            raise ValueError(f"there is no stage {stage!r}; it is one of {', '.join(STAGES)}")
         self.stage = stage
         self._record(self._step_is_sampled if stage == "training" else True)
         return True
@@ -101,4 +107,4 @@ class StepClock:
             fields["eval_step"] = self.eval_step
         if self.micro_step:
             fields["micro_step"] = self.micro_step
-        self._fields = fields
+        self.fields = fields

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeGuard
 import attrs
 
 from traincheck_instrument.api.scope import is_worth_recording, is_worth_walking
+from traincheck_instrument.encode.names import function_name, type_name
 
 Paths: TypeAlias = Mapping[type, tuple[str, ...]]  # of a class: its public paths, shortest first
 
@@ -69,7 +70,7 @@ class Api:
         definer = next((kind for kind in owner.__mro__ if attribute in vars(kind)), None)
         if definer is None or definer in self.classes:
             return None
-        name = f"{definer.__module__}.{definer.__qualname__}.{attribute}"
+        name = f"{type_name(definer)}.{attribute}"
         return _describe_method(definer, attribute, (name,), self.classes)
 
 
@@ -216,7 +217,7 @@ def _describe_method(
 
 def _aliases(value: Callable[..., Any], paths: Sequence[str]) -> tuple[str, ...]:
     """Return the other public paths, and the name by place of definition."""
-    defined_as = f"{value.__module__}.{value.__qualname__}"
+    defined_as = function_name(value)
     return tuple(dict.fromkeys(name for name in (*paths[1:], defined_as) if name != paths[0]))
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 Json: TypeAlias = Any
 
 MAX_TEXT = 200
-_START = slice(MAX_TEXT)
+MAX_NAME = 4096  # of a path or a variable: what is longer names nothing
 INT64 = 2**63
 # The time to write an integer as text grows with the square of its length, and Python refuses one
 # that is longer than `sys.set_int_max_str_digits` says, which is never below 640 digits.
@@ -46,9 +46,9 @@ def encode_text(value: str) -> Json:
     return start if length <= MAX_TEXT else {"text": {"start": start, "length": length}}
 
 
-def start_of_text(value: str) -> str:
+def start_of_text(value: str, length: int = MAX_TEXT) -> str:
     """Return the start of a text; a lone surrogate, which UTF-8 has no form for, is replaced."""
-    start = str.__getitem__(value, _START)
+    start = str.__getitem__(value, slice(length))
     return start if start.isascii() else start.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -26,15 +26,15 @@ class Facts:
 
     _known: dict[tuple[str, object], Record] = attrs.field(factory=dict)
 
-    def learn(self, facts: Iterable[Record]) -> None:
-        """Remember facts, each in place of what it replaces."""
-        for fact in facts:
+    def learn(self, records: Iterable[Record]) -> None:
+        """Remember the facts among records, each in place of what it replaces."""
+        for fact in [record for record in records if record["kind"] in KINDS]:
             self._known[fact["kind"], fact.get("name", fact.get("id"))] = fact
 
     def all(self) -> list[Record]:
         """Return every fact, in the order in which they were told."""
         return in_order(self._known.values())
 
-    def header(self) -> Record:
-        """Return the header."""
-        return self._known["header", None]
+    def header(self) -> Record | None:
+        """Return the header, if it was told."""
+        return self._known.get(("header", None))

@@ -12,8 +12,7 @@ import attrs
 if TYPE_CHECKING:
     from io import FileIO
 
-# At level 1 a trace shrinks to a tenth, at 360 MB/s; at level 6 to a fourteenth, at 130 MB/s.
-_LEVEL = 1
+_LEVEL = 1  # of gzip: a tenth of the size; level 6 takes twice the time for a seventh less
 
 
 @attrs.define

@@ -3,52 +3,87 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from pathlib import Path
 
 import attrs
 
-_RESERVE = 4096  # bytes for the gap and the footer of a process
-_LOOKS = 64  # one whenever this part of the room was taken
+_RESERVE = 4096  # bytes for the gaps and the footer of a process
+_MARGIN = 64  # this part of the limit is for what others write between a look and a write
+_PIECES = 16  # a trace takes this part of its share, then looks again
 _LOOK_SECONDS = 1.0
 _LOOK_SHARE = 0.02  # of the time; a folder may have thousands of traces
+_GROWING_SECONDS = 2.0  # a trace that was not seen to grow for so long has no share
+
+
+@attrs.frozen
+class _Other:
+    """The trace of another process."""
+
+    size: int
+    grew: float  # when it was last seen to have grown
 
 
 @attrs.define
 class SizeLimit:
     """Says whether the trace of this process may grow.
 
-    The folder is looked at after some time, and after this trace has taken some of the room. Other
-    traces that grew until then are taken to grow as this one does, so that all of them together
-    stay below the limit.
+    Nobody counts for all processes. Each looks at the sizes of all traces from time to time, and
+    takes what is left for shared evenly among those that grow. It takes a small piece of its share
+    before it looks again, so that what others do at the same time is a small part of the room.
     """
 
     folder: Path
     max_bytes: int
-    _others: dict[str, int] = attrs.field(factory=dict)  # other traces: their sizes when looked at
-    _room: int = 0  # what they and this one left, less what each needs for its end
-    _growing: int = 0  # how many of the others grew
-    _own: int = 0  # size of this trace when the others were looked at
+    _others: dict[str, _Other] = attrs.field(factory=dict)  # by name
+    _has_looked: bool = False
+    _share: int = 0  # of this trace, when the others were looked at
+    _taken: int = 0  # since then
     _next_look: float = 0.0
 
-    def admits(self, path: Path, size: int, more: int) -> bool:
-        """Whether the trace at `path`, of this size, may become larger by `more` bytes."""
-        taken = size + more - self._own
-        if taken * _LOOKS >= self._room or time.monotonic() >= self._next_look:
-            self._look(path, size)
-            taken = more
-        return taken * (1 + self._growing) <= self._room
+    def admits(self, own: str, size: int, more: int, *, is_least: bool) -> bool:
+        """Whether a trace may become larger.
 
-    def _look(self, path: Path, size: int) -> None:
+        Args:
+            own: The name of its file, empty if there is none yet.
+            size: What it has, in bytes.
+            more: By how much it would become larger.
+            is_least: Nothing smaller can be written: its whole share is at its disposal.
+        """
+        if self._taken + more > self._share // _PIECES or time.monotonic() >= self._next_look:
+            self._look(own, size)
+        admitted = more <= (self._share if is_least else self._share // _PIECES)
+        if admitted:
+            self._taken += more
+        return admitted
+
+    def has_room(self, own: str, size: int) -> bool:
+        """Whether there is room for so many bytes if nobody keeps any for later."""
+        others = _sizes(self.folder, own)
+        return sum(others.values()) + size <= self.max_bytes
+
+    def _look(self, own: str, size: int) -> None:
         began = time.monotonic()
-        before, self._others = self._others, _sizes(self.folder, path.name)
-        self._growing = sum(size > before.get(name, 0) for name, size in self._others.items())
-        reserve = (1 + self._growing) * _RESERVE
-        self._room = self.max_bytes - size - sum(self._others.values()) - reserve
-        self._own = size
+        sizes = _sizes(self.folder, own)
+        sharers = 1 + self._count_growing(sizes, began)
+        kept = sharers * _RESERVE + self.max_bytes // _MARGIN
+        room = self.max_bytes - size - sum(sizes.values()) - kept
+        self._share, self._taken = max(room, 0) // sharers, 0
         took = time.monotonic() - began
         self._next_look = began + max(_LOOK_SECONDS, took / _LOOK_SHARE)
+
+    def _count_growing(self, sizes: dict[str, int], now: float) -> int:
+        """Take note of the sizes of the others; return how many of them grow."""
+        # What was there first may have ended long ago.
+        new = _Other(0, now) if self._has_looked else _Other(-1, -math.inf)
+        for name, size in sizes.items():
+            before = self._others.get(name, new)
+            grew = now if 0 <= before.size < size else before.grew
+            self._others[name] = _Other(size, grew)
+        self._has_looked = True
+        return sum(other.grew > now - _GROWING_SECONDS for other in self._others.values())
 
 
 def _sizes(folder: Path, own: str) -> dict[str, int]:

@@ -32,6 +32,11 @@ def gap(reason: str, near: Record, *, count: int | None, detail: str = "") -> Re
     return {"kind": "gap", **_NOWHERE, **place, "reason": reason, "count": count, **told}
 
 
+def last_gap(reason: str, last: Record, detail: str) -> Record:
+    """Make the record that says why none comes after the last one."""
+    return gap(reason, {**last, "seq": last.get("seq", -1) + 1}, count=None, detail=detail)
+
+
 def _or_gap(record: Record) -> Record:
     try:
         dumps(record)

@@ -7,6 +7,7 @@ any moment is a prefix of the trace, whole but for its last line.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -17,6 +18,7 @@ import attrs
 
 from traincheck_instrument.sink.file import TraceFile
 from traincheck_instrument.sink.limit import SizeLimit
+from traincheck_instrument.sink.wake import Wake
 from traincheck_instrument.sink.writer import Writer
 
 if TYPE_CHECKING:
@@ -51,25 +53,24 @@ class Shard:
         header: Callable[[], Record],
         rank: Callable[[], int],
         options: ShardOptions = ShardOptions(),
-        on_full: Callable[[], None] = lambda: None,
+        on_stop: Callable[[], None] = lambda: None,
     ) -> None:
         self._folder = folder
         self._header = header
         self._rank = rank
         self._options = options
-        self._on_full = on_full
+        self._on_stop = on_stop
         self._write_at = _COMPRESS_AT if options.compresses else _WRITE_AT
         self._begin()
 
     def _begin(self) -> None:
         self._waiting: deque[Record] = deque()
-        self._wake = threading.Event()
-        self._start_lock = threading.Lock()
+        self._wake = Wake()
+        self._opening = threading.Lock()  # who gets it opens the file; it is never given back
         self._thread: threading.Thread | None = None
         self._writer = self._new_writer()
-        self._is_closing = False  # nothing is taken any more
+        self._is_stopped = False  # nothing is taken any more
         self._is_closed = False
-        self._has_failed = False
 
     def _new_writer(self) -> Writer:
         stem = f"trace_r{self._rank()}_p{os.getpid()}"
@@ -91,24 +92,35 @@ class Shard:
         return self._writer.gaps
 
     def open(self) -> None:
-        """Begin the file with its header; the first record does so too."""
-        with self._start_lock:
-            if self._thread is None:
-                self._waiting.appendleft(self._header())
-                self._thread = threading.Thread(target=self._run, name="traincheck", daemon=True)
-                self._thread.start()
+        """Begin the file with its header; the first record does so too.
+
+        Raises:
+            Exception: that is not possible; nothing is recorded, then or later.
+        """
+        if not self._opening.acquire(blocking=False):
+            return
+        try:
+            self._waiting.appendleft(self._header())
+            thread = threading.Thread(target=self._run, name="traincheck", daemon=True)
+            thread.start()
+        except BaseException:
+            self._stop()
+            raise
+        self._thread = thread
 
     def append(self, record: Record) -> None:
-        """Take a record, which must not change any more."""
-        if self._is_closing:
+        """Take a record, which must not change any more.
+
+        A signal handler of the program may interrupt this, and call it.
+        """
+        if self._is_stopped:
             return
         self._waiting.append(record)
         if self._thread is None:
             self.open()
         waiting = len(self._waiting)
         if waiting >= self._write_at:
-            if not self._wake.is_set():
-                self._wake.set()
+            self._wake.set()
             if waiting >= _WAIT_AT:
                 self._wait_for_room()
 
@@ -121,10 +133,10 @@ class Shard:
         """Write what was taken, then, at a clean end, the `footer` of the counts of records."""
         if self._thread is None or self._is_closed:
             return
-        self._is_closing = self._is_closed = True
+        self._is_stopped = self._is_closed = True
         self._wake.set()
         self._thread.join()
-        if footer is not None and not self._has_failed:
+        if footer is not None:
             self._writer.end(footer)
 
     def after_fork(self) -> None:
@@ -134,33 +146,37 @@ class Shard:
     def _wait_for_room(self) -> None:
         while len(self._waiting) >= _WAIT_AT // 2 and self._thread is not None:
             if not self._thread.is_alive():
-                return
+                self._stop()
             self._wake.set()
             time.sleep(_PAUSE_SECONDS)
 
     def _run(self) -> None:
         try:
-            while not self._is_closing:
+            while not (self._is_closed or self._is_over()):
                 self._wake.wait(_FLUSH_SECONDS)
-                self._wake.clear()
                 self._write_waiting()
             self._write_waiting()
         except Exception as error:  # noqa: BLE001  a fault of ours ends the trace, not the training
-            self._has_failed = True
             self._stop()
-            self._writer.tell_loss(f"a fault of the writer: {type(error).__name__}: {error}")
+            with contextlib.suppress(Exception):  # it may be in the way of telling it, too
+                self._writer.fail("a fault of the writer", error)
+
+    def _is_over(self) -> bool:
+        """Whether the trace has ended before the program, and says so."""
+        return self._writer.has_ended and not self._writer.has_loss
 
     def _write_waiting(self) -> None:
         if self._writer.has_loss and not self._waiting:
             self._writer.write(())
-        while self._waiting and not self._writer.is_full:
+        while self._waiting and not self._writer.has_ended:
             count = min(len(self._waiting), _LARGEST_BATCH)
             self._writer.write([self._waiting.popleft() for _ in range(count)])
-        if self._writer.is_full:
+        if self._writer.has_ended:
             self._stop()
-            self._on_full()
 
     def _stop(self) -> None:
-        """Take nothing any more."""
-        self._is_closing = True
+        """Take nothing any more, and say so to who makes the records."""
+        if not self._is_stopped:
+            self._is_stopped = True
+            self._on_stop()
         self._waiting.clear()

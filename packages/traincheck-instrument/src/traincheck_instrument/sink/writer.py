@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,9 @@ import attrs
 from traincheck_instrument.sink.facts import KINDS, Facts, in_order
 from traincheck_instrument.sink.file import TraceFile
 from traincheck_instrument.sink.limit import SizeLimit
-from traincheck_instrument.sink.lines import Record, encode_lines, gap
+from traincheck_instrument.sink.lines import Record, encode_lines, gap, last_gap
+from traincheck_instrument.sink.losses import Losses
+from traincheck_instrument.sink.notices import Notices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,98 +24,140 @@ class Writer:
 
     Where a write is refused, its records are lost. Once writing works again, the facts among them
     are told, and a gap says how many others are missing. A file that was deleted, or cut, is begun
-    anew, with all facts.
+    anew, with all facts. Where the limit is reached, or the writer has a fault, the trace ends with
+    a gap that says so; it is owed until it is on disk.
     """
 
     file: TraceFile
     limit: SizeLimit | None = None
     counts: Counter[str] = attrs.field(factory=Counter)  # records in the file, by kind
     gaps: int = 0  # how often the file says that records were lost
-    is_full: bool = False  # the limit is reached: only a footer may follow
     _facts: Facts = attrs.field(factory=Facts)
-    _lost_facts: list[Record] = attrs.field(factory=list)
-    _lost: int = 0  # other records that are lost and not told yet
-    _last: Record | None = None  # of the others
-    _has_told: bool = False
+    _losses: Losses = attrs.field(factory=Losses)
+    _last: Record | None = None  # that has a place, of all that came
+    _last_other: Record | None = None  # that is no fact
+    _ending: Record | None = None  # the gap with which the trace ends
+    _owes_ending: bool = False
+    _notices: Notices = attrs.field(factory=Notices)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the trace takes no records any more."""
+        return self._ending is not None
 
     @property
     def has_loss(self) -> bool:
-        """Whether records are lost that the file does not tell yet."""
-        return bool(self._lost or self._lost_facts)
+        """Whether the file has to say yet that records are missing."""
+        return bool(self._losses) or self._owes_ending
 
     def write(self, records: Sequence[Record]) -> None:
-        """Append records; with none, tell what was lost."""
+        """Append records, or after the end of the trace none; tell what was lost before."""
+        if self._ending is not None:
+            if self._owes_ending or not self.file.is_intact():
+                self._write_ending(self._ending)
+            return
         is_anew = not self.file.is_intact()
-        before = self._told_again(is_anew=is_anew) if is_anew or self.has_loss else []
-        facts = [record for record in records if record["kind"] in KINDS]
-        self._facts.learn(facts)
-        self._last = next(
-            (one for one in reversed(records) if one["kind"] not in KINDS), self._last
-        )
-        lines, kinds = encode_lines([*before, *records])
+        lines, kinds = encode_lines([*self._told_before(is_anew=is_anew), *records])
         content = self.file.packed(lines)
-        if self._exceeds_limit(len(content), is_anew=is_anew):
-            self._fill(is_anew=is_anew)
-        elif self._put(content, kinds, is_anew=is_anew):
-            if "gap" in kinds:
+        is_least = len(records) <= 1
+        if self._is_admitted(len(content), is_anew=is_anew, is_least=is_least):
+            self._learn(records)
+            if self._put(content, kinds, is_anew=is_anew):
                 self.gaps += kinds.count("gap") - sum(one["kind"] == "gap" for one in records)
-            self._lost, self._lost_facts = 0, []
+                self._losses.clear()
+            else:
+                self._losses.add(records)
+        elif is_least:
+            self._learn(records)
+            self._fill()
         else:
-            self._lost_facts += facts
-            self._lost += len(records) - len(facts)
+            half = len(records) // 2
+            self.write(records[:half])
+            self.write(records[half:])
 
     def end(self, footer: Callable[[Mapping[str, int]], Record]) -> None:
-        """Tell what was lost, then write the footer of the counts of records."""
-        if not self.is_full and (self.has_loss or not self.file.is_intact()):
+        """Tell what was lost; after that, and not before, write the footer."""
+        if self.has_loss or not self.file.is_intact():
             self.write(())
-        if self.is_full or not self.has_loss:
+        is_fault = self._ending is not None and self._ending["reason"] == "fault"
+        # A worker that found the folder full has no file.
+        if not self.has_loss and not is_fault and self.file.is_intact():
             lines, kinds = encode_lines([footer(self.counts)])
             self._put(self.file.packed(lines), kinds, is_anew=False)
 
-    def tell_loss(self, reason: str) -> None:
-        """Say on stderr, once, that records are lost."""
-        if not self._has_told:
-            self._has_told = True
-            self._say(f"{self.file.path} can't be written, records are lost: {reason}")
+    def fail(self, what: str, error: Exception) -> None:
+        """End the trace because of a fault of ours; say so on stderr, and in the trace if possible.
 
-    def _learn(self, records: Sequence[Record], kinds: Sequence[str]) -> list[Record]:
-        """Remember what may have to be told again; return the facts among the records."""
-        self._last = next(
-            (one for one in reversed(records) if one["kind"] not in KINDS), self._last
-        )
-        if KINDS.isdisjoint(kinds):
-            return []
-        facts = [one for one in records if one["kind"] in KINDS]
-        self._facts.learn(facts)
-        return facts
+        Raises:
+            Exception: the fault does not let the trace say so.
+        """
+        detail = f"{what}: {type(error).__name__}: {error}"
+        self._notices.tell("fault", f"nothing more is recorded, training goes on: {detail}")
+        self._end_with("fault", detail)
 
-    def _told_again(self, *, is_anew: bool) -> list[Record]:
-        """Return what the next lines have to begin with."""
-        told = self._facts.all() if is_anew else list(self._lost_facts)
-        missing = self._lost
-        if is_anew:
-            missing += sum(count for kind, count in self.counts.items() if kind not in KINDS)
-        if missing and self._last is not None:
-            told.append(gap("disk", self._last, count=missing))
-        return in_order(told)
-
-    def _exceeds_limit(self, more: int, *, is_anew: bool) -> bool:
-        size = 0 if is_anew else self.file.size
-        return self.limit is not None and not self.limit.admits(self.file.path, size, more)
-
-    def _fill(self, *, is_anew: bool) -> None:
-        """Write that the limit is reached; a worker that wrote nothing before writes nothing."""
-        self.is_full = True
-        header = self._facts.header()
-        if is_anew and header["role"] != "main":
-            return
+    def _fill(self) -> None:
+        """End the trace because the limit is reached."""
         most = "" if self.limit is None else f" ({self.limit.max_bytes} bytes)"
         detail = f"the traces have reached --max-trace-size{most}"
-        told = gap("limit", self._last or {}, count=None, detail=detail)
-        lines, kinds = encode_lines([header, told] if is_anew else [told])
-        self._put(self.file.packed(lines), kinds, is_anew=is_anew)
-        if header["role"] == "main":
-            self._say(f"{detail}: nothing more is recorded, training goes on")
+        header = self._facts.header()
+        if header is not None and header["role"] == "main":
+            self._notices.tell("limit", f"{detail}: nothing more is recorded, training goes on")
+        self._end_with("limit", detail)
+
+    def _end_with(self, reason: str, detail: str) -> None:
+        self._ending = last_gap(reason, self._last or {}, detail)
+        self._owes_ending = True
+        self._losses.facts.clear()  # nothing comes that could refer to them
+        self._write_ending(self._ending)
+
+    def _write_ending(self, ending: Record) -> None:
+        """Write why the trace ends, and before that how many records the disk has cost."""
+        is_anew = not self.file.is_intact()
+        before = self._told_before(is_anew=is_anew)
+        lines, kinds = encode_lines([*before, ending])
+        content = self.file.packed(lines)
+        if is_anew and not self._may_begin(len(content)):
+            self._owes_ending = False
+            self._losses.clear()
+        elif self._put(content, kinds, is_anew=is_anew):
+            self.gaps += kinds.count("gap")
+            self._owes_ending = False
+            self._losses.clear()
+
+    def _may_begin(self, size: int) -> bool:
+        """Whether a file that only says why it ends is worth its place: that of a main process."""
+        header = self._facts.header()
+        if header is None or header["role"] != "main":
+            return False
+        return self.limit is None or self.limit.has_room(self._own_name(), size)
+
+    def _learn(self, records: Sequence[Record]) -> None:
+        """Remember what may have to be told again, and where records would be missing."""
+        self._facts.learn(records)
+        self._last = next((one for one in reversed(records) if "seq" in one), self._last)
+        others = (one for one in reversed(records) if one["kind"] not in KINDS)
+        self._last_other = next(others, self._last_other)
+
+    def _told_before(self, *, is_anew: bool) -> list[Record]:
+        """Return what the next lines have to begin with."""
+        if not is_anew:
+            return in_order([*self._losses.facts, *self._losses.gaps()])
+        missing = self._losses.others
+        missing += sum(count for kind, count in self.counts.items() if kind not in KINDS)
+        told = self._facts.all()
+        if missing and self._last_other is not None:
+            told.append(gap("disk", self._last_other, count=missing))
+        return in_order(told)
+
+    def _is_admitted(self, more: int, *, is_anew: bool, is_least: bool) -> bool:
+        if self.limit is None:
+            return True
+        size = 0 if is_anew else self.file.size
+        return self.limit.admits(self._own_name(), size, more, is_least=is_least)
+
+    def _own_name(self) -> str:
+        """Return the name of the file; what has it before it is begun is another process's."""
+        return self.file.path.name if self.file.size else ""
 
     def _put(self, content: bytes, kinds: Sequence[str], *, is_anew: bool) -> bool:
         """Write to the file; a refusal is told on stderr, once."""
@@ -125,11 +168,9 @@ class Writer:
             else:
                 self.file.append(content)
         except OSError as error:
-            self.tell_loss(error.strerror or str(error))
+            reason = error.strerror or str(error)
+            told = f"{self.file.path} can't be written, records are lost: {reason}"
+            self._notices.tell("disk", told)
             return False
         self.counts.update(kinds)
         return True
-
-    def _say(self, message: str) -> None:
-        if sys.stderr is not None:
-            sys.stderr.write(f"traincheck: {message}\n")

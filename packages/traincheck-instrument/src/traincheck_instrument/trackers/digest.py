@@ -30,8 +30,15 @@ def is_readable(tensor: torch.Tensor) -> bool:
         and not tensor.is_quantized
         and not tensor.is_nested
         and _has_memory(tensor)
-        and (tensor.numel() == 0 or tensor.untyped_storage().size() > 0)
+        and (tensor.numel() == 0 or _is_within_storage(tensor))
     )
+
+
+def _is_within_storage(tensor: torch.Tensor) -> bool:
+    """Whether the storage reaches to the last element; it may have been freed, or in part."""
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    last = tensor.storage_offset() + sum((size - 1) * stride for size, stride in steps)
+    return tensor.untyped_storage().size() >= (last + 1) * tensor.element_size()
 
 
 def _has_memory(tensor: torch.Tensor) -> bool:
@@ -65,12 +72,16 @@ def fingerprint(tensor: torch.Tensor) -> int:
 def largest(tensor: torch.Tensor) -> float:
     """Return the largest magnitude of a readable tensor: 0.0 if all is zero, NaN if any is NaN.
 
+    Of complex numbers that of their parts.
+
     One pass, without overflow in half precision; -0.0 counts as zero.
     """
     dense = tensor.detach()
     if dense.numel() == 0:
         return 0.0
-    if not (dense.is_floating_point() or dense.is_complex()) or dense.element_size() == 1:
+    if dense.is_complex():  # of large parts the magnitude overflows; the largest part says as much
+        dense = torch.view_as_real(dense.resolve_conj())
+    if not dense.is_floating_point() or dense.element_size() == 1:
         dense = dense.float()
     return float(torch.linalg.vector_norm(dense, math.inf))
 

@@ -11,6 +11,7 @@ import attrs
 import torch
 from torch.nn.parameter import is_lazy
 
+from traincheck_instrument.encode.scalars import MAX_NAME, start_of_text
 from traincheck_instrument.trackers.digest import (
     digest_text,
     fingerprint,
@@ -90,7 +91,7 @@ class Variables:
                 continue
             for path, parameter in model.named_parameters(prefix=root, remove_duplicate=False):
                 if not is_lazy(parameter):
-                    names.setdefault(id(parameter), []).append(path)
+                    names.setdefault(id(parameter), []).append(start_of_text(path, MAX_NAME))
                     objects[id(parameter)] = parameter
         # An id may have come to stand for another object.
         gone = [
@@ -147,7 +148,7 @@ class Variables:
                 name: value for name in names for value in self._changed(variable, parameter, name)
             }
             if "data" in names:
-                changed |= _changed_marks(variable, parameter)
+                changed |= self._changed_marks(variable, parameter)
             holders = tuple(held.get(key, ()))
             is_renamed = variable.names != variable.told_names
             if is_new or changed or is_renamed or holders != variable.holders:
@@ -181,6 +182,22 @@ class Variables:
                 described["finite"] = math.isfinite(magnitude)
         return [{"tensor": described}]
 
+    def _changed_marks(self, variable: Variable, parameter: torch.nn.Parameter) -> dict[str, Json]:
+        """Return what the program wrote onto the parameter since the last look, if it is primitive.
+
+        Frameworks say there what a parameter is, as `tensor_model_parallel`.
+        """
+        marks = {
+            name: value
+            for name, value in vars(parameter).items()
+            if type(value) in _PRIMITIVE and type(name) is str and not name.startswith("_")
+        }
+        changed = {
+            name: value for name, value in marks.items() if variable.seen.get(f".{name}") != value
+        }
+        variable.seen.update({f".{name}": value for name, value in changed.items()})
+        return {start_of_text(name): self._encoder(value) for name, value in changed.items()}
+
     def _new(self, parameter: torch.nn.Parameter) -> Variable:
         self._convert(parameter)
         number = self._count
@@ -189,20 +206,3 @@ class Variables:
         key = local.untyped_storage()._cdata if is_readable(local) else id(parameter)  # noqa: SLF001
         storage = self._storages.setdefault(key, number)
         return Variable(id=number, storage=storage, reference=weakref.ref(parameter), names=())
-
-
-def _changed_marks(variable: Variable, parameter: torch.nn.Parameter) -> dict[str, Json]:
-    """Return what the program wrote onto the parameter since the last look, if it is primitive.
-
-    Frameworks say there what a parameter is, as `tensor_model_parallel` or `sequence_parallel`.
-    """
-    marks = {
-        name: value
-        for name, value in vars(parameter).items()
-        if type(value) in _PRIMITIVE and not name.startswith("_")
-    }
-    changed = {
-        name: value for name, value in marks.items() if variable.seen.get(f".{name}") != value
-    }
-    variable.seen.update({f".{name}": value for name, value in changed.items()})
-    return changed
