@@ -95,7 +95,7 @@ def test_what_is_cut_is_told_and_stays_incomplete(tmp_path: Path) -> None:
     list(run.stream())
     assert run.incomplete_because() == (
         "trace_r0_p7.json: rank 0 did not end cleanly, there is no footer",
-        "trace_r0_p7.json: at least 1 records were lost (disk)",
+        "trace_r0_p7.json: at least 1 record was lost (disk)",
     )
 
 

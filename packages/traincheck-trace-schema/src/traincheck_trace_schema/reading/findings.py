@@ -134,7 +134,8 @@ class Findings:
             yield f"{name}: rank {self.header.rank} did not end cleanly, there is no footer"
         for reason in _LOSING:
             if count := self.missing[reason]:
-                yield f"{name}: at least {count} records were lost ({reason})"
+                what = "record was" if count == 1 else "records were"
+                yield f"{name}: at least {count} {what} lost ({reason})"
         for one in files:
             if one.malformed:
                 yield f"{one.path.name}: lines that are no records: {one.malformed}"
