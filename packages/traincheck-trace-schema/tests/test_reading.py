@@ -418,3 +418,16 @@ def test_one_path_may_be_text_and_stand_by_itself(trace: TraceBuilder) -> None:
 def test_a_window_is_named_as_a_person_would(window: Window, text: str) -> None:
     """The numbers that stand for before and after a pass are not shown."""
     assert str(window) == text
+
+
+def test_shards_share_what_they_recorded_alike(trace: TraceBuilder) -> None:
+    """A run may have thousands of shards whose headers name the same hundreds of functions."""
+    for rank, functions in enumerate((["f", "g"], ["f", "g"], ["h"])):
+        recording = {"mode": "full", "functions": functions}
+        trace.shard(name=f"trace_r{rank}.json", rank=rank, world_size=3, recording=recording)
+
+    first, second, third = open_run([trace.folder]).shards
+
+    assert second.header.recording is first.header.recording
+    assert second.raw_header["recording"] is first.raw_header["recording"]
+    assert (second.header.rank, third.header.recording.functions) == (1, ("h",))

@@ -186,7 +186,11 @@ class Monitor(Protocol):
 
 
 class Relation(Protocol):
-    """A kind of claim about training runs. Instances are stateless and cheap to make."""
+    """A kind of claim about training runs. Instances are stateless and cheap to make.
+
+    One that has `looks_at_arguments = True` honours the `arguments` and the `exception` of an
+    `APIParam`; others are not asked about params that have them.
+    """
 
     name: ClassVar[str]
     group: ClassVar[str]  # the name of its precondition's group in the invariant file
