@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import attrs
 
@@ -11,6 +11,9 @@ from traincheck_trace_schema.codec import structure
 from traincheck_trace_schema.errors import ConfigError
 from traincheck_trace_schema.files import read_json, write_json
 from traincheck_trace_schema.records import Sampling
+
+Tracker: TypeAlias = Literal["subclass", "proxy", "sampler"]
+TensorFormat: TypeAlias = Literal["hash", "stats", "full"]
 
 
 @attrs.frozen(kw_only=True)
@@ -22,9 +25,13 @@ class RecordingSettings:
     run_id: str
     models: tuple[str, ...] = ()  # names in the script, as "model" or "self.model"
     plan_path: Path | None = None  # None: everything public is recorded
-    tracker: Literal["subclass"] = "subclass"
+    modules: tuple[str, ...] = ("torch",)  # whose functions are recorded
+    with_private: bool = False  # functions that are not public, too
+    with_descriptors: bool = False  # builtins and descriptors, too
+    with_stacks: bool = False  # each call names all user code around it
+    tracker: Tracker | None = "subclass"  # None: no variables
     sampling: Sampling = attrs.field(factory=Sampling)
-    tensor_format: Literal["hash"] = "hash"
+    tensor_format: TensorFormat = "hash"
     gzip: bool = False  # traces are compressed
     max_trace_bytes: int | None = None  # of all traces together; None: as many as there are
     steps_from: Literal["source", "hand"] | None = None  # who marks the steps, if anybody does

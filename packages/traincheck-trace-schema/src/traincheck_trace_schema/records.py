@@ -56,6 +56,7 @@ class Sampling:
 
     interval: Number = 1
     warm_up: Count = 0
+    budget: float | None = None  # percent of the run; the interval rises by itself to keep below
 
 
 @attrs.frozen(kw_only=True)
@@ -66,6 +67,7 @@ class Recording:
     plan_id: str | None = None
     functions: tuple[str, ...] = ()
     not_wrapped: Mapping[str, str] = attrs.field(factory=dict)  # function: why
+    not_observed: Mapping[str, str] = attrs.field(factory=dict)  # as code compiled away: why
     attributes: tuple[str, ...] = ()  # of variables
     observed: tuple[str, ...] = ()  # functions at whose begin and end the variables are looked at
 
@@ -163,6 +165,7 @@ class CallBegin(Record):
     self_: Value = None  # of a method; "self" in the trace
     ctx: Mapping[str, Value] = attrs.field(factory=dict)  # contexts that differ from the default
     src: Count | None = None
+    stack: tuple[Count, ...] | None = None  # ids of source lines, nearest first; None: not asked
     t_ns: int | None = None
 
 
@@ -255,6 +258,7 @@ class Footer:
     records: Mapping[str, Count]  # kind: how many
     gaps: Count = 0
     seconds: float | None = None
+    recording_seconds: float | None = None  # what recording took from the program's threads
 
 
 TraceRecord: TypeAlias = (
