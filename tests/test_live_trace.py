@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import shutil
 import subprocess
+import time
 from collections import defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,8 +16,6 @@ from traincheck_trace_schema.codec import dumps
 from traincheck_trace_schema.reading import StreamItem, WindowEnd, open_live, open_run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Bench
 
     from traincheck_trace_schema.reading import LiveRun, Run
@@ -57,8 +57,19 @@ def _follow(bench: Bench, *command: object) -> tuple[LiveRun, list[StreamItem | 
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.02)
             items += live.poll()
+    # A worker notices after seconds that the rank that it worked for was killed, and then ends.
+    while any(_is_alive(shard.header.pid) for shard in live.shards):
+        time.sleep(0.02)
     items += live.poll()
     return live, items
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        status = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"  # nobody may have asked how it ended
 
 
 def _by_process(
@@ -76,7 +87,13 @@ def _assert_is_that_of_the_finished_run(
     live: LiveRun, items: list[StreamItem | WindowEnd], folder: Path
 ) -> None:
     run = open_run([folder])
-    assert _by_process(live, items) == _by_process(run, list(run.stream()))
+    given, ends = _by_process(live, items)
+    wanted, wanted_ends = _by_process(run, list(run.stream()))
+    assert {name: len(records) for name, records in given.items()} == {
+        name: len(records) for name, records in wanted.items()
+    }
+    assert given == wanted
+    assert ends == wanted_ends
     assert live.incomplete_because() == run.incomplete_because()
     assert live.notes() == run.notes()
 
