@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from traincheck_launcher.cli import collect
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -48,6 +45,31 @@ def error(*arguments: str) -> str:
             ["-p", "train.py", "--max-trace-size", "900kB"],
             "error: Invalid value for '--max-trace-size': '900kB' is less than 1MB",
         ),
+        (
+            ["-p", "train.py", "--overhead-budget", "0"],
+            "error: Invalid value for '--overhead-budget': '0' is no percentage above 0 and below",
+        ),
+        (["-p", "train.py", "--overhead-budget", "100"], "error: Invalid value for '--overhead-"),
+        (["-p", "train.py", "--overhead-budget", "nan"], "error: Invalid value for '--overhead-"),
+        (["-p", "train.py", "--overhead-budget", "few"], "error: Invalid value for '--overhead-"),
+        (
+            ["-p", "train.py", "--modules-to-instr", "clikc"],
+            "error: --modules-to-instr: there is no module 'clikc'; did you mean 'click'?",
+        ),
+        (
+            ["-p", "train.py", "--model-tracker-style", "hooks"],
+            "error: Invalid value for '--model-tracker-style': 'hooks' is not one of 'subclass', ",
+        ),
+        (
+            ["-p", "train.py", "--tensor-dump-format", "sum"],
+            "error: Invalid value for '--tensor-dump-format': 'sum' is not one of 'hash', 'stats',",
+        ),
+        (
+            ["-p", "train.py", "--use-full-instr", "-i", "none.json"],
+            "error: --use-full-instr records all that there is, --invariants only what these need;",
+        ),
+        (["-p", "train.py", "--sampling-interval", "0"], "error: Invalid value for '--sampling-"),
+        (["-p", "train.py", "--verbose"], "error: --verbose: says more of what --explain shows;"),
         (["-s", "run.sh"], "error: Missing option '-p' / '--pyscript'"),
         (
             ["-p", "train.py", "--models-to-track"],
@@ -57,8 +79,9 @@ def error(*arguments: str) -> str:
 )
 @pytest.mark.usefixtures("script")
 def test_the_message_names_the_option_and_the_value(arguments, message):
-    """Each wrong input is told in one line, before anything runs."""
+    """Each wrong input is told in one line, before anything runs, and nothing is left behind."""
     assert error(*arguments).startswith(message)
+    assert [path.name for path in Path.cwd().iterdir()] == ["train.py"]
 
 
 def test_a_name_that_is_bound_nowhere_is_told_with_those_that_are(script):

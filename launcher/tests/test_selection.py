@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from traincheck_launcher.selection import plan_of
+from traincheck_launcher.selection import select
 from traincheck_trace_schema.errors import ConfigError, InvariantError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def test_a_plan_holds_what_can_be_checked(
     lost = contains("h", "i") | {"params": [{"param_type": "MoodParam"}]}
     path = write(tmp_path, contains("f", "g"), contains("h", "i", "MoodRelation"), lost)
 
-    plan = plan_of([path])
+    plan = select([path]).plan
 
     assert [function.name for function in plan.functions or ()] == ["f", "g"]
     told = capsys.readouterr().err
@@ -49,7 +49,7 @@ def test_if_none_can_be_checked_nothing_is_collected(tmp_path: Path) -> None:
     path = write(tmp_path, contains("f", "g", "MoodRelation"))
 
     with pytest.raises(InvariantError, match="relation 'MoodRelation' is not installed"):
-        plan_of([path])
+        select([path])
 
 
 def test_if_none_can_be_expressed_nothing_is_collected(tmp_path: Path) -> None:
@@ -57,4 +57,4 @@ def test_if_none_can_be_expressed_nothing_is_collected(tmp_path: Path) -> None:
     path = write(tmp_path, contains("f", "g") | {"params": [{"param_type": "MoodParam"}]})
 
     with pytest.raises(ConfigError, match=r"no invariant in .*old.json"):
-        plan_of([path])
+        select([path])

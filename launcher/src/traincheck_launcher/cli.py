@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import click
 
+from traincheck_launcher.option_groups import GroupedCommand
+from traincheck_launcher.percent import percentage
 from traincheck_launcher.size import trace_size
-from traincheck_trace_schema.cli import ManyValues, TraincheckCommand
+from traincheck_trace_schema.cli import ManyValues
+from traincheck_trace_schema.errors import ConfigError
+
+if TYPE_CHECKING:
+    from traincheck_instrument.settings import TensorFormat, Tracker
 
 _PATH = click.Path(path_type=Path)
 _ARGUMENTS = f"{__name__}.arguments"  # of the program, in the context's meta data
+_GROUPS = {
+    "What to run": ("pyscript", "shscript", "explains", "verbose"),
+    "What to record": (
+        *("models", "tracker", "invariants", "modules"),
+        *("with_private", "with_descriptors", "with_stacks", "tensor_format"),
+    ),
+    "How often": ("sampling_interval", "warm_up_steps", "overhead_budget"),
+    "Where to": ("output_dir", "overwrite", "max_trace_size", "gzip"),
+}
 
 
-class _CollectCommand(TraincheckCommand):
+class _CollectCommand(GroupedCommand):
     """A command that leaves what stands after `--` to the program that it runs."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -26,23 +41,115 @@ class _CollectCommand(TraincheckCommand):
 
 
 @click.command(
-    cls=_CollectCommand, no_args_is_help=True, options_metavar="[OPTIONS] [-- ARGUMENTS...]"
+    cls=_CollectCommand,
+    groups=_GROUPS,
+    no_args_is_help=True,
+    options_metavar="[OPTIONS] [-- ARGUMENTS...]",
 )
 @click.option(
-    "-p", "--pyscript", type=_PATH, required=True, help="The training program: a Python script."
+    "-p",
+    "--pyscript",
+    type=_PATH,
+    metavar="FILE",
+    required=True,
+    help="The training program: a Python script.",
 )
 @click.option(
     "-s",
     "--shscript",
     type=_PATH,
+    metavar="FILE",
     help="The shell script that starts it, with torchrun or in any other way; it runs unchanged.",
+)
+@click.option(
+    "--explain",
+    "explains",
+    is_flag=True,
+    help="Run nothing; show the loops found, and what would be recorded.",
+)
+@click.option(
+    "-v", "--verbose", is_flag=True, help="With --explain: name every function and module."
 )
 @click.option(
     "--models-to-track",
     "models",
     cls=ManyValues,
     metavar="NAME",
-    help="Variables of the script that hold a model; their parameters are recorded.",
+    help="Variables of the script that hold a model; what it is made of is recorded.",
+)
+@click.option(
+    "--model-tracker-style",
+    "tracker",
+    type=click.Choice(["subclass", "proxy", "sampler"]),
+    metavar="STYLE",
+    help="How models are followed: subclass (parameters tell of changes), proxy (the model is "
+    "wrapped), sampler (looks after optimizer steps).  [default: what the invariants need; "
+    "without any, subclass]",
+)
+@click.option(
+    "-i",
+    "--invariants",
+    cls=ManyValues,
+    type=_PATH,
+    metavar="FILE",
+    help="Record only what checking these invariants needs.",
+)
+@click.option(
+    "-t",
+    "--modules-to-instr",
+    "modules",
+    cls=ManyValues,
+    metavar="MODULE",
+    help="Modules whose calls are recorded, with those below them; your own, too.  "
+    "[default: torch, and what the invariants speak of]",
+)
+@click.option(
+    "--use-full-instr", "with_private", is_flag=True, help="Record calls that are private, too."
+)
+@click.option(
+    "--instr-descriptors",
+    "with_descriptors",
+    is_flag=True,
+    help="Record builtins and descriptors, such as methods of tensors, too.",
+)
+@click.option(
+    "--API-dump-stack-trace",
+    "with_stacks",
+    is_flag=True,
+    help="Record with each call all lines of your code that led to it.",
+)
+@click.option(
+    "--tensor-dump-format",
+    "tensor_format",
+    type=click.Choice(["hash", "stats", "full"]),
+    metavar="FORMAT",
+    default="hash",
+    show_default=True,
+    help="What is kept of the content of parameters: hash (a digest), stats (its statistics), "
+    "full (all of it).",
+)
+@click.option(
+    "--sampling-interval",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="After the warm-up, record every n-th step.",
+)
+@click.option(
+    "--warm-up-steps",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Record so many first steps in any case.",
+)
+@click.option(
+    "--overhead-budget",
+    callback=percentage,
+    metavar="PERCENT",
+    help="Record fewer steps where recording takes more than this share of their time.  "
+    "[default: no limit]",
 )
 @click.option(
     "--output-dir",
@@ -56,43 +163,6 @@ class _CollectCommand(TraincheckCommand):
     help="Delete the traces and logs of an earlier run in the output folder.",
 )
 @click.option(
-    "-i",
-    "--invariants",
-    cls=ManyValues,
-    type=_PATH,
-    metavar="FILE",
-    help="Record only what checking these invariants needs.",
-)
-@click.option(
-    "--sampling-interval",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="After the warm-up, record every n-th step.",
-)
-@click.option(
-    "--warm-up-steps",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Record so many first steps in any case.",
-)
-@click.option(
-    "--model-tracker-style",
-    type=click.Choice(["subclass"]),
-    default="subclass",
-    show_default=True,
-    help="How models are tracked. So far there is one way: parameters become instances of a "
-    "subclass of torch.nn.Parameter.",
-)
-@click.option(
-    "--tensor-dump-format",
-    type=click.Choice(["hash"]),
-    default="hash",
-    show_default=True,
-    help="What is kept of a tensor. So far: a digest of its content.",
-)
-@click.option(
     "--max-trace-size",
     callback=trace_size,
     metavar="SIZE",
@@ -104,29 +174,29 @@ class _CollectCommand(TraincheckCommand):
     is_flag=True,
     help="Compress the traces, to a tenth of their size.",
 )
-@click.option(
-    "--explain",
-    "explains",
-    is_flag=True,
-    help="Run nothing; show the loops found and the names that would be tracked.",
-)
 @click.pass_context
 def collect(  # noqa: PLR0913  one for each option
     ctx: click.Context,
     *,
     pyscript: Path,
     shscript: Path | None,
+    explains: bool,
+    verbose: bool,
     models: tuple[str, ...],
-    output_dir: Path | None,
-    overwrite: bool,
+    tracker: Tracker | None,
     invariants: tuple[Path, ...],
+    modules: tuple[str, ...],
+    with_private: bool,
+    with_descriptors: bool,
+    with_stacks: bool,
+    tensor_format: TensorFormat,
     sampling_interval: int,
     warm_up_steps: int,
-    model_tracker_style: Literal["subclass"],
-    tensor_dump_format: Literal["hash"],
+    overhead_budget: float | None,
+    output_dir: Path | None,
+    overwrite: bool,
     max_trace_size: int | None,
     gzip: bool,
-    explains: bool,
 ) -> int:
     """Run a training program and record what it does.
 
@@ -141,24 +211,33 @@ def collect(  # noqa: PLR0913  one for each option
     """  # noqa: D301  click's mark for a paragraph that is not wrapped
     # Imported here so that --help answers at once.
     from traincheck_launcher import collect as collecting  # noqa: PLC0415
+    from traincheck_launcher.options import CollectOptions  # noqa: PLC0415
     from traincheck_trace_schema.records import Sampling  # noqa: PLC0415
 
-    options = collecting.CollectOptions(
+    options = CollectOptions(
         pyscript=pyscript,
         shscript=shscript,
         arguments=ctx.meta[_ARGUMENTS],
-        models=tuple(dict.fromkeys(models)),
         output_dir=output_dir,
         overwrite=overwrite,
         invariants=invariants,
-        sampling=Sampling(interval=sampling_interval, warm_up=warm_up_steps),
-        tracker=model_tracker_style,
-        tensor_format=tensor_dump_format,
+        models=tuple(dict.fromkeys(models)),
+        tracker=tracker,
+        modules=modules,
+        with_private=with_private,
+        with_descriptors=with_descriptors,
+        with_stacks=with_stacks,
+        tensor_format=tensor_format,
+        sampling=Sampling(
+            interval=sampling_interval, warm_up=warm_up_steps, budget=overhead_budget
+        ),
         max_trace_bytes=max_trace_size,
         gzip=gzip,
     )
+    if verbose and not explains:
+        raise ConfigError("--verbose: says more of what --explain shows; give both, or neither")
     if explains:
-        return collecting.explain_only(options)
+        return collecting.explain_only(options, is_verbose=verbose)
     return collecting.collect(options, tuple(sys.argv))
 
 

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traincheck_instrument.source import Rewritten, rewrite
-from traincheck_launcher.explain import NO_TRAINING_LOOP
+from traincheck_instrument import source
 from traincheck_trace_schema.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from traincheck_instrument.source import BoundNames
-
+NO_TRAINING_LOOP = (
+    "mark the loop by hand, in the file that holds it: put 'import traincheck_instrument' at its "
+    "top and 'traincheck_instrument.start_step()' first into the loop's body"
+)
 _SHOWN = 8  # names listed in a message
 _TOO_DEEP = (
     "an expression is nested too deep, so that no loop and no model could be looked for; shorten "
@@ -26,14 +27,19 @@ _TOO_DEEP = (
 )
 
 
-def read_program(script: Path, models: Sequence[str]) -> Rewritten:
-    """Read a script and put its marks in.
+def read_program(script: Path, models: Sequence[str], packages: Sequence[str]) -> source.Program:
+    """Read a program and put its marks in.
+
+    Args:
+        script: Its script.
+        models: Names to track.
+        packages: What is recorded beside torch: if it is the user's own, it is read too.
 
     Raises:
         ConfigError: it cannot be read, is no Python, or assigns a name to track nowhere.
     """
     try:
-        source = script.read_bytes()
+        text = script.read_bytes()
     except FileNotFoundError as error:
         raise ConfigError(f"--pyscript: there is no file {script}") from error
     except IsADirectoryError as error:
@@ -44,16 +50,15 @@ def read_program(script: Path, models: Sequence[str]) -> Rewritten:
         raise ConfigError(f"--pyscript: {script} cannot be read: {error.strerror}") from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the program shows its own when it runs
-        rewritten = rewrite(source, str(script), models)
-    findings = rewritten.findings
-    if findings.is_too_deep:
+        program = source.read_program(text, script, models, packages)
+    if program.script.findings.is_too_deep:
         click.echo(f"warning: {script}: {_TOO_DEEP}", err=True)
-    elif "track" not in findings.by_hand:
-        found = {assignment.name for assignment in findings.tracked}
+    elif "track" not in program.by_hand:
+        found = {each.name for file in program.files for each in file.findings.tracked}
         for name in models:
             if name not in found:
-                raise ConfigError(_unbound(name, script, findings.bound))
-    return rewritten
+                raise ConfigError(_unbound(name, script, program.script.findings.bound))
+    return program
 
 
 def check_shell_script(path: Path) -> None:
@@ -70,7 +75,7 @@ def check_shell_script(path: Path) -> None:
         raise ConfigError("--shscript: bash, which runs it, is not on PATH; install it")
 
 
-def _unbound(name: str, script: Path, bound: BoundNames) -> str:
+def _unbound(name: str, script: Path, bound: source.BoundNames) -> str:
     close = difflib.get_close_matches(name, [*bound.modules, *bound.others], n=1)
     guess = f"; did you mean {close[0]!r}?" if close else "."
     if bound.modules:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import pytest
 import torch
 
 from traincheck_instrument import session
-from traincheck_instrument.encode import Encoder
+from traincheck_instrument.encode import Encoder, TextEncoder
 from traincheck_instrument.recorder import Recorder
 from traincheck_instrument.settings import RecordingSettings
 from traincheck_trace_schema.codec import dumps, loads, structure_value
@@ -43,11 +44,15 @@ class Recorded:
     def calls(self, function: str) -> list[dict[str, Any]]:
         return [one for one in self.records("call_begin") if one["function"] == function]
 
-    def changes(self, attribute: str) -> list[dict[str, Any]]:
+    def variables(self, role: str = "parameter") -> list[dict[str, Any]]:
+        """Return what is told of the variables of a role."""
+        return [record for record in self.records("var") if record["role"] == role]
+
+    def changes(self, attribute: str, role: str = "parameter") -> list[dict[str, Any]]:
         """Return the records of changes of an attribute."""
         return [
             record
-            for record in self.records("var")
+            for record in self.variables(role)
             if record["event"] == "changed" and attribute in record["attributes"]
         ]
 
@@ -57,8 +62,12 @@ def encode() -> Callable[[Any], Any]:
     """Encode a value as the recorder does; what comes out can be written, read, and is valid."""
 
     def encoding(value: Any) -> Any:
+        encoder = Encoder()
         with torch._C.DisableTorchFunction():
-            encoded = Encoder()(value)
+            encoded = encoder(value)
+            write = TextEncoder(encoder)
+            texts = [write(value), write(value)]  # the second may have been remembered
+        assert texts == [dumps(encoded)] * 2
         read = loads(dumps(encoded).encode())
         assert read == encoded
         place = {"thread": 0, "seq": 0, "step": 0}
@@ -70,20 +79,37 @@ def encode() -> Callable[[Any], Any]:
 
 
 @pytest.fixture
-def record(tmp_path: Path) -> Callable[..., Any]:
+def record(record_at: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+    """Record what happens in a `with` block."""
+    return functools.partial(record_at, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def record_at() -> Callable[..., Any]:
+    """Record what happens in a `with` block, into a folder."""
+
     @contextmanager
-    def recording(*, interval: int = 1, warm_up: int = 0, **settings: Any) -> Iterator[Recorded]:
+    def recording(
+        folder: Path,
+        *,
+        interval: int = 1,
+        warm_up: int = 0,
+        budget: float | None = None,
+        steps_from: Literal["source", "hand"] | None = "hand",
+        **settings: Any,
+    ) -> Iterator[Recorded]:
         chosen = RecordingSettings(
-            script=tmp_path / "train.py",
-            output_dir=tmp_path,
+            script=folder / "train.py",
+            output_dir=folder,
             run_id="run",
-            sampling=Sampling(interval=interval, warm_up=warm_up),
+            sampling=Sampling(interval=interval, warm_up=warm_up, budget=budget),
+            steps_from=steps_from,
             **settings,
         )
         current = session.begin(chosen)
         current.recorder.faults.strict = True
         try:
-            yield Recorded(tmp_path, current.recorder)
+            yield Recorded(folder, current.recorder)
         finally:
             session.end(clean=True)
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -46,6 +46,7 @@ def make(dtype, content):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@settings(deadline=None)
 @given(data=st.data())
 def test_a_change_of_any_element_changes_the_digest(dtype, data):
     """No element is left out, in whatever bit it differs, and equal content is equal."""

@@ -20,7 +20,7 @@ from torch.optim.optimizer import _foreach_supported_types
 import traincheck_instrument as traincheck
 from traincheck_instrument import session
 from traincheck_instrument.current import Current
-from traincheck_instrument.trackers import variables
+from traincheck_instrument.trackers import content
 from traincheck_trace_schema.codec import loads
 from traincheck_trace_schema.plan import FunctionPlan, Plan, VariablePlan
 from traincheck_trace_schema.plan_file import write_plan
@@ -87,7 +87,7 @@ def test_gradients_and_data_change_in_the_calls_that_change_them(record):
         "data": {"torch.optim.SGD.step"},
         "grad": {"torch.Tensor.backward", "torch.optim.Optimizer.zero_grad"},
     }
-    assert {tuple(one["names"]) for one in run.records("var")} == {
+    assert {tuple(one["names"]) for one in run.variables()} == {
         ("model.weight",),
         ("model.bias",),
     }
@@ -102,8 +102,8 @@ def test_a_variable_tells_which_optimizer_holds_it(record):
         optimizer = torch.optim.SGD(groups, lr=0.1)
         train(model, optimizer, steps=1)
 
-    assert all(one["held_by"] == [] for one in run.records("var")[:2])
-    held = {one["names"][0]: one["held_by"] for one in run.records("var")}
+    assert all(one["held_by"] == [] for one in run.variables()[:2])
+    held = {one["names"][0]: one["held_by"] for one in run.variables()}
     assert held == {
         "model.bias": [{"optimizer": "optimizer0", "group": 0}],
         "model.weight": [{"optimizer": "optimizer0", "group": 1}],
@@ -153,7 +153,7 @@ def test_tied_parameters_are_one_variable_with_both_names(record):
     with record() as run:
         traincheck.track(model, name="model")
 
-    names = sorted(tuple(one["names"]) for one in run.records("var"))
+    names = sorted(tuple(one["names"]) for one in run.variables())
     assert ("model.a.weight", "model.b.weight") in names
     assert len(names) == 3
     assert model["b"].weight is model["a"].weight
@@ -204,7 +204,7 @@ def test_steps_that_are_not_sampled_leave_a_gap_and_a_new_baseline(record):
     assert steps == {0: True, 1: False, 2: True, 3: False}
     assert {one["step"] for one in run.records("call_begin") if one["step"] >= 0} == {0, 2}
     assert [one["reason"] for one in run.records("gap")] == ["sampling"]
-    baselines = [one for one in run.records("var") if one["event"] == "baseline"]
+    baselines = [one for one in run.variables() if one["event"] == "baseline"]
     assert {one["step"] for one in baselines} == {2}
     assert all(set(one["attributes"]) == {"data", "grad", "requires_grad"} for one in baselines)
 
@@ -393,10 +393,12 @@ def test_what_a_failed_look_missed_is_told_by_the_next(record, monkeypatch):
         run.recorder.faults.strict = False
         traincheck.track(model, name="model")
         train(model, optimizer, steps=1)
-        working = variables.fingerprint
+        working = content.Contents.mark
         calls = iter(range(100))
         monkeypatch.setattr(
-            variables, "fingerprint", lambda it: 1 / 0 if next(calls) == 1 else working(it)
+            content.Contents,
+            "mark",
+            lambda *them, **how: 1 / 0 if next(calls) == 1 else working(*them, **how),
         )
         train(model, optimizer, steps=1)
 
@@ -418,7 +420,7 @@ def test_a_parameter_that_went_in_a_pause_is_told_gone(record):
         del model[1]
         traincheck.start_step()
 
-    gone = [one["names"] for one in run.records("var") if one["event"] == "gone"]
+    gone = [one["names"] for one in run.variables() if one["event"] == "gone"]
     assert sorted(gone) == [["model.1.bias"], ["model.1.weight"]]
 
 
@@ -462,7 +464,7 @@ def test_a_fault_of_ours_does_not_reach_the_program(record, capsys, monkeypatch)
         def broken(*_):
             raise KeyError("ours")
 
-        monkeypatch.setattr(run.recorder, "_add_arguments", broken)
+        monkeypatch.setattr(run.recorder.calls, "_write", broken)
         results = [functional.relu(torch.tensor([-1.0, 2.0])).sum().item() for _ in range(3)]
 
     assert results == [2.0, 2.0, 2.0]

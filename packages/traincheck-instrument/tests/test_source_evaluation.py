@@ -100,6 +100,123 @@ SCRIPTS = {
                     yield x
                 model(x)
         """,
+    "an attribute of an argument": """
+        def report(task):
+            task.net.eval()
+            for x in loader:  # evaluation
+                out = task.net(x)
+        """,
+    "an attribute that is a model by its name": """
+        class Trainer:
+            @torch.no_grad()
+            def report(self):
+                self.model.eval()
+                for x, y in self.loader():  # evaluation
+                    loss = mse_loss(self.ema.ema_model(x), y)
+            def validate(self):
+                for x in self.loader():  # evaluation
+                    y = self.state.model(x)
+                for x in self.loader():  # evaluation
+                    y = self.model.module(x)
+        """,
+    "one of several models": """
+        class Trainer:
+            def report(self, nets):
+                self.eval()
+                for x in loader:  # evaluation
+                    y = self.models["a"](x)
+                for x in loader:  # evaluation
+                    y = nets[0](x)
+        """,
+    "what a model is wrapped in": """
+        def report(model):
+            model.eval()
+            for x in loader:  # evaluation
+                y = accelerator.unwrap_model(model)(x)
+        """,
+    "a method of a model": """
+        def report(task):
+            task.agent.eval()
+            for batch in loader:  # evaluation
+                value = task.agent.value_of(batch)
+        """,
+    "a call that is given the model and data": """
+        from .losses import compute_loss
+        class Trainer:
+            def evaluate(self):
+                with torch.no_grad():
+                    for _ in range(5):  # evaluation
+                        compute_loss(self.model, torch.randn(8, 6))
+            def report(self):
+                self.model.eval()
+                for batch in loader:  # evaluation
+                    loss, metrics = self.loss_fn(self.model, batch)
+                for batch in loader:  # evaluation
+                    self.one(batch)
+            def one(self, batch):
+                return losses.of(net=self.model, batch=batch)
+        """,
+    "not an average of models": """
+        @torch.no_grad()
+        def average(ema, model, decay):
+            for p, q in zip(ema.parameters(), model.parameters()):
+                p.copy_(function(q))
+            for e, m in zip(emas, nets):
+                ema_update(e, m, decay)
+            for path in checkpoints:
+                load_weights(model, path)
+        """,
+    "not the handling of a model": """
+        @torch.no_grad()
+        def test_report(model, path):
+            for step in steps:
+                save_checkpoint(model, f"{path}/{step}")
+                model.to(devices[step])
+                print(model, len(model), isinstance(step, model))
+                compare(model_path, torch.load(step))
+                build_model(step)
+                torch.nn.utils.prune.l1(model, step)
+                optimize(model, step, optimizer)
+        """,
+    "not metrics and transforms": """
+        @torch.no_grad()
+        def test_report(metrics, transform, tokenizer):
+            for name, metric in metrics.items():
+                metric(outputs)
+            for m in metrics:
+                m(outputs, step)
+            for x in data:
+                out.append(tokenizer.encode(transform(x)))
+        """,
+    "not training that stands elsewhere, after another model's mode": """
+        from engine import engine, run_batch
+        teacher.eval()
+        for epoch in range(3):
+            engine(model, teacher, batches(epoch))
+        for batch in loader:
+            run_batch(model, batch)
+        for epoch in range(3):
+            engine(teacher, epoch)
+        """,
+    "not what is collected to train on": """
+        class Agent:
+            @torch.no_grad()
+            def collect(self, obs):
+                for t in range(100):
+                    action = self.policy(obs)
+                    obs, reward, done, info = self.envs.step(action)
+            @torch.no_grad()
+            def evaluate(self, env, obs):
+                for t in range(100):  # evaluation
+                    obs, reward, done, info = env.step(self.policy(obs))
+        """,
+    "not the layers that a model goes through": """
+        class Net(nn.Module):
+            @torch.no_grad()
+            def features(self, x):
+                for block in self.blocks:
+                    x = block(x)
+        """,
     "not the loop around training": """
         def test_convergence(model):
             for seed in range(3):

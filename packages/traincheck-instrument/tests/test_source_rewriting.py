@@ -49,6 +49,46 @@ def test_marks_stand_first_in_the_loops():
     )
 
 
+GUARDED = {
+    "the end of the run": "if step >= last:\n    break",
+    "one after another": "if stop.is_set():\n    break\nif time.time() > limit:\n    return",
+    "what is done at the end": "if stop.is_set():\n    save(model)\n    evaluate(model)\n    break",
+    "a batch that is fetched": "batch = next(batches, None)\nif batch is None:\n    break",
+    "a batch that is missing": "try:\n    x = next(it)\nexcept StopIteration:\n    break",
+    "a batch that was trained on before": "step += 1\nif step <= resumed:\n    continue",
+}
+WORKING = {
+    "a result": "out = model(batch)\nif out is None:\n    break",
+    "a method": "if self.is_bad(batch):\n    continue",
+    "a function of the script": "if own(batch):\n    break",
+    "torch": "x = torch.cat(batch)\nif len(x) == 0:\n    continue",
+    "an optimizer": "optimizer.zero_grad()\nif done:\n    break",
+    "a loop": "for x in batch:\n    print(x)\nif done:\n    break",
+    "no guard": "step += 1\nprint(step)",
+    "a step of another kind": "if trainer.train_step(batch):\n    break",
+}
+
+
+@pytest.mark.parametrize(
+    ("head", "is_after"),
+    [
+        *(pytest.param(head, True, id=name) for name, head in GUARDED.items()),
+        *(pytest.param(head, False, id=name) for name, head in WORKING.items()),
+    ],
+)
+def test_a_pass_begins_after_the_guards_before_its_work(head, is_after):
+    """A pass that ends the loop, or is skipped, before it does anything is no step."""
+    rest = "loss(batch).backward()\noptimizer.step()"
+    body = textwrap.indent(f"{head}\n{rest}", " " * 8)
+    script = f"import time, torch\ndef own(x): ...\ndef fit(self):\n    while True:\n{body}\n"
+
+    lines = [line.strip() for line in rewrite(script, "train.py", []).text().splitlines()]
+
+    mark = lines.index("__traincheck__.start_step()")
+    assert lines[mark + 1].startswith("loss(batch)") is is_after
+    assert lines[mark - 1].startswith("while") is not is_after
+
+
 @pytest.mark.parametrize(
     ("statement", "is_marked"),
     [
@@ -59,6 +99,8 @@ def test_marks_stand_first_in_the_loops():
         ("model.train(mode)", False),
         ("x = model.train()", False),
         ("trainer.train()", False),
+        ("t = transformers.Trainer(model)\nt.train()", False),
+        ("t = Net()\nt.train()", True),
     ],
 )
 def test_training_mode_is_a_stage(statement, is_marked):
@@ -152,6 +194,8 @@ def test_a_binary_file_is_no_python():
         ("tc.start_eval_step()", "start_eval_step()"),
         ("tc.annotate_stage('init')", "annotate_stage("),
         ("tc.track(model)", "track(model, name"),
+        ("@tc.training_step\n        def f(): pass", "start_step()"),
+        ("with tc.evaluation(): pass", "evaluation()"),
     ],
 )
 def test_what_is_marked_by_hand_is_not_marked_twice(call, absent):

@@ -146,6 +146,35 @@ SCRIPTS = {
             loss(batch).backward()
             update(i)
         """,
+    "a step that is given up after backward where a number is not sound": """
+        for batch in loader:  # training
+            loss.backward()
+            norm = clip_grad_norm_(model.parameters(), 1.0)
+            if not torch.isfinite(norm):
+                optimizer.zero_grad()
+                continue
+            optimizer.step()
+        """,
+    "a step that is made only where a number is sound": """
+        for batch in loader:  # training
+            loss.backward()
+            if not has_nan(loss):
+                optimizer.step()
+        """,
+    "a number that is sound in one of two ways": """
+        for i, batch in enumerate(loader):  # accumulating
+            loss.backward()
+            if torch.isfinite(loss):
+                if i % 4 == 0:
+                    optimizer.step()
+        """,
+    "the end of the run after backward": """
+        for batch in loader:  # training
+            loss.backward()
+            if seconds() > limit:
+                break
+            optimizer.step()
+        """,
     "accumulation that accelerate decides on": """
         for batch in loader:  # accumulating
             with accelerator.accumulate(model):

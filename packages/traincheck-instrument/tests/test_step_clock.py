@@ -57,7 +57,7 @@ def test_a_step_that_was_left_out_stays_out_after_an_evaluation():
 
 
 def test_evaluation_passes_and_steps_are_counted():
-    """A pass begins with its first step; its steps count on from the pass before."""
+    """A pass begins with its first step; its steps count from 0."""
     clock = StepClock()
     clock.advance()
     seen = []
@@ -67,8 +67,36 @@ def test_evaluation_passes_and_steps_are_counted():
             seen.append((clock.eval_pass, clock.eval_step))
         clock.leave_evaluation()
 
-    assert seen == [(1, 0), (1, 1), (2, 2), (2, 3)]
+    assert seen == [(1, 0), (1, 1), (2, 0), (2, 1)]
     assert clock.fields == {"step": 0, "eval_pass": 2}
+
+
+def test_the_policy_counts_the_steps_of_all_passes():
+    """A warm-up is not repeated in each pass."""
+    clock = StepClock(interval=4, warm_up=2)
+    clock.advance()
+    recorded = []
+    for _ in range(3):
+        for _ in range(3):
+            clock.advance_eval()
+            recorded.append(clock.is_recording)
+        clock.leave_evaluation()
+
+    assert [at for at, one in enumerate(recorded) if one] == [0, 1, 2, 6]
+
+
+def test_what_the_policy_leaves_out_of_evaluation_ends_with_it():
+    """The training step goes on as it was, also where no stage changes."""
+    clock = StepClock(interval=2)
+    clock.enter_stage("training")
+    clock.advance()
+    clock.advance_eval()
+    clock.advance_eval()
+    was_recording = clock.is_recording
+    clock.leave_evaluation()
+    clock.go_on()
+
+    assert (was_recording, clock.is_recording) == (False, True)
 
 
 @given(st.lists(st.sampled_from(["step", "micro", "eval", "leave"]), max_size=40))

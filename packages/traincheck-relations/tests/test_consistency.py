@@ -99,6 +99,30 @@ def test_a_tensor_parallel_variable_is_no_replica(trace):
     assert examples(trace, across_ranks(function=None, phase="step_end")) == []
 
 
+def test_each_group_of_a_kind_is_compared_by_itself(tmp_path):
+    """Ranks 0 and 1 replicate one part of a model, 2 and 3 another: only rank 3 is wrong."""
+    trace = TraceBuilder(tmp_path, world_size=4)
+    contents = {0: "a", 1: "a", 2: "b", 3: "c"}
+    for rank, content in contents.items():
+        shard = trace.rank(rank)
+        first = rank // 2 * 2
+        shard.records[0] = {
+            **shard.records[0],
+            "groups": {"data_parallel": [first, first + 1]},
+        }
+        weight = shard.variable("model.w", data=tensor("start"), grad=None)
+        shard.step(0)
+        shard.change(weight, data=tensor(content))
+        shard.observe("step_end")
+    variable = VarTypeParam(var_type="torch.nn.Parameter", attr_name="data")
+    scope = ScopeParam(scope="ranks", group="data_parallel")
+
+    found = examples(trace, (variable, variable, OccasionParam(phase="step_end"), scope))
+
+    assert [example.held for example in found] == [True, False]
+    assert {ref.rank for ref in found[1].evidence} == {2, 3}
+
+
 def test_an_occasion_that_a_rank_lacks_is_not_compared(trace):
     """A rank whose trace ends early breaks nothing."""
     step_on_both(trace, ["aa", "bc"])

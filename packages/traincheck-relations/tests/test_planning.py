@@ -72,6 +72,46 @@ def test_a_plan_is_the_union_of_what_claims_and_preconditions_need() -> None:
     assert plan.contexts == ("grad_mode",)
 
 
+def test_a_point_that_is_asked_for_whole_is_not_asked_for_by_halves() -> None:
+    """Of a function whose changes one claim needs, others need not ask for begin or end."""
+
+    class Halves(Toy):
+        name = "HalvesRelation"
+
+        def requires(self, params: Params) -> Requirements:
+            del params
+            both = frozenset(("f", "g"))
+            return Requirements(observe_before=both, observe_after=both)
+
+    claims = [invariant("g"), invariant("f", relation="HalvesRelation")]
+    plan = plan_for(claims, RELATIONS | {"HalvesRelation": Halves()})
+
+    assert (plan.observe, plan.observe_before, plan.observe_after) == (("g",), ("f",), ("f",))
+    assert {function.name for function in plan.functions or ()} == {"f", "g"}
+
+
+def test_variables_of_every_role_are_in_the_plan() -> None:
+    """Each role with its own attributes, whatever relation asks for it."""
+
+    class OfMany(Toy):
+        name = "OfManyRelation"
+
+        def requires(self, params: Params) -> Requirements:
+            del params
+            roles = {"optimizer": frozenset(("lr",)), "buffer": frozenset(("data",))}
+            return Requirements(variables=roles, contexts=frozenset(("autocast",)))
+
+    claims = [invariant("f"), invariant("f", relation="OfManyRelation")]
+    plan = plan_for(claims, RELATIONS | {"OfManyRelation": OfMany()})
+
+    assert plan.variables == (
+        VariablePlan(role="buffer", attributes=("data",)),
+        VariablePlan(role="optimizer", attributes=("lr",)),
+        VariablePlan(role="parameter", attributes=("data",)),
+    )
+    assert plan.contexts == ("autocast",)
+
+
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_invariants_does_not_matter(shuffle: random.Random) -> None:
     """The same invariants give the same plan with the same id."""

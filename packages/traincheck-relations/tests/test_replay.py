@@ -101,3 +101,23 @@ def test_gaps_and_the_ends_of_windows_stand_where_they_belong(trace):
     ends = [one.window.step for one in found if isinstance(one, WindowEnd)]
     assert gap.window.step == 0
     assert ends == [0, 1]
+
+
+def test_a_process_has_the_rank_of_its_last_header(trace):
+    """A process that learns its rank, its role and its groups late has them from there on."""
+    rank = trace.rank()
+    rank.records[0] = {**rank.records[0], "role": "worker"}
+    rank.step(0)
+    learnt = {"role": "main", "rank": 1, "world_size": 2, "groups": {"data_parallel": [1]}}
+    rank.records.append({**rank.records[0], **learnt})
+    rank.step(1)
+    rank.gap("queue")
+
+    trace.write()
+    found = list(Replay(open_run([trace.folder])))
+    early, late = (one for one in found if isinstance(one, Event) and one.kind == "step")
+    (gap,) = (one for one in found if isinstance(one, Gap))
+
+    assert (early.rank, early.is_main) == (0, False)
+    assert (late.rank, late.is_main, gap.rank) == (1, True, 1)
+    assert late.run.world() == {"world": (0, 1), "data_parallel": (1,)}

@@ -191,6 +191,8 @@ def test_the_golden_plan_says_what_it_said() -> None:
         ),
         variables=(VariablePlan(role="parameter", attributes=("data", "grad")),),
         observe=("torch.optim.Optimizer.step",),
+        observe_before=("torch.optim.Optimizer.zero_grad",),
+        observe_after=("torch.nn.functional.dropout",),
         contexts=("autocast", "grad_mode"),
     )
 

@@ -174,6 +174,40 @@ def test_show_tells_what_is_in_a_trace() -> None:
     assert "incomplete: rank 1 of 2 left no trace\n" in result.stdout
 
 
+def test_how_a_trace_was_sampled_and_what_it_cost_is_shown(trace: TraceBuilder) -> None:
+    """The policy in words, the share of the run, and what could not be observed."""
+    times = {"seconds": 40, "recording_seconds": 2, "starting_seconds": 0.3}
+    footer = {"kind": "footer", "records": {}, **times}
+    header = trace.header(
+        sampling={"interval": 8, "warm_up": 10, "budget": 5},
+        recording={"mode": "full", "not_observed": {"model": "compiled"}},
+    )
+    trace.write("trace_r0.json", [header, footer])
+
+    shown = " ".join(_run("show", trace.folder).stdout.split())
+
+    assert "sampling the first 10 steps, then 1 of 8; fewer where recording would take" in shown
+    assert "more than 5% of the time" in shown
+    assert "cost 5.0% of the run (2 s of 40 s), and 0.3 s to begin" in shown
+    assert "Not observed what why model compiled" in shown
+
+
+def test_ranks_that_a_process_started_are_shown_rather_than_that(trace: TraceBuilder) -> None:
+    """Its steps and functions are none; it stands among the processes."""
+    trace.shard(name="trace_r0_p1.json", pid=1)
+    joined = trace.header(pid=2, recording={"mode": "full", "functions": ["f", "g"]})
+    stage = {"kind": "stage", "thread": 1, "seq": 0, "step": -1, "stage": "training"}
+    records = (joined, stage, *trace.steps(*range(20)))
+    trace.shard(*records, name="trace_r0_p2.json", pid=2, role="worker")
+
+    shown = [" ".join(line.split()) for line in _run("show", trace.folder).stdout.splitlines()]
+
+    assert "steps 0 to 19, 20 of them recorded" in shown
+    assert "recording in full: 2 functions" in shown
+    assert "training 1 20 0 to 19 0" in shown
+    assert any(line.startswith("0 main here 1 0 0 ") for line in shown)
+
+
 def test_a_screen_fits(trace: TraceBuilder) -> None:
     """No line is wider than the terminal, however long the names are; --all shows all."""
     calls = [

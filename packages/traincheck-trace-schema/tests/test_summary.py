@@ -31,15 +31,34 @@ def test_steps_are_counted_by_process_and_stage(trace: TraceBuilder) -> None:
             {"kind": "step", "step": 1, "sampled": False},
             {"kind": "step", "step": 2, "sampled": True},
             {"kind": "step", "step": 2, "eval_pass": 1, "eval_step": 0, "sampled": True},
+            {"kind": "step", "step": 2, "eval_pass": 1, "eval_step": 1, "sampled": False},
         )
     )
 
     summary = _summed_up(trace)
 
     assert summary.processes[0].steps == Steps(count=3, sampled=2, first=0, last=2)
-    assert summary.processes[0].eval_steps == 1
-    assert summary.stages["training"].steps == Steps(count=2, sampled=1, first=1, last=2)
-    assert (summary.stages["training"].begun, summary.stages["training"].eval_steps) == (1, 1)
+    assert (summary.processes[0].eval_steps, summary.processes[0].eval_sampled) == (2, 1)
+    training = summary.lead.stages["training"]
+    assert training.steps == Steps(count=2, sampled=1, first=1, last=2)
+    assert (training.begun, training.eval_steps) == (1, 2)
+
+
+def test_a_process_that_trains_speaks_for_the_run(trace: TraceBuilder) -> None:
+    """Not the one that only started the ranks; and of these the first, which said so late."""
+    trace.shard(name="trace_r0_p1.json", pid=1)
+    for rank, pid in ((1, 2), (0, 3)):
+        joined = trace.header(rank, pid=pid, world_size=2)
+        stage = _placed({"kind": "stage", "stage": "training"})
+        records = (joined, *stage, *trace.steps(*range(4 - rank)))
+        trace.shard(*records, name=f"trace_r0_p{pid}.json", pid=pid, role="worker")
+
+    summary = _summed_up(trace)
+
+    assert [each.header.pid for each in summary.processes] == [1, 2, 3]
+    assert summary.lead.header.pid == 3
+    assert summary.lead.stages["training"].steps.count == 4
+    assert summary.incomplete_because == ()
 
 
 def test_calls_are_counted_over_all_processes(trace: TraceBuilder) -> None:
@@ -106,3 +125,32 @@ def test_time_is_from_header_to_footer(trace: TraceBuilder) -> None:
     assert [each.seconds for each in summary.processes] == [3.0, 9]
     assert [sum(each.records.values()) for each in summary.processes] == [2, 3]
     assert all(each.size > 0 for each in summary.processes)
+
+
+def test_the_cost_is_that_of_the_process_that_felt_it_most(trace: TraceBuilder) -> None:
+    """A share of its time; a process that does not tell, or that took none, is passed over."""
+    less, most = ({"seconds": 8, "recording_seconds": taken} for taken in (1, 2))
+    for rank, times in enumerate((less, most, {"seconds": 0, "recording_seconds": 1}, {})):
+        footer = {**trace.footer(), **times}
+        trace.write(f"trace_{rank}.json", [trace.header(rank, world_size=4), footer])
+
+    summary = _summed_up(trace)
+
+    assert [each.recording_share for each in summary.processes] == [0.125, 0.25, None, None]
+    assert summary.costliest is summary.processes[1]
+
+
+def test_what_was_not_observed_is_told_of_all_processes(trace: TraceBuilder) -> None:
+    """Functions that could not be wrapped, and what was compiled away, each once."""
+    for rank in (0, 1):
+        recording = {
+            "mode": "full",
+            "not_wrapped": {"f": "read-only"},
+            "not_observed": {f"model{rank}": "compiled"},
+        }
+        trace.shard(name=f"trace_{rank}.json", rank=rank, world_size=2, recording=recording)
+
+    summary = _summed_up(trace)
+
+    assert summary.not_wrapped == {"f": "read-only"}
+    assert summary.not_observed == {"model0": "compiled", "model1": "compiled"}

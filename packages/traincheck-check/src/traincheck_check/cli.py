@@ -28,11 +28,11 @@ from traincheck_trace_schema.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from traincheck_check.checking import Checked
     from traincheck_check.outcome import Outcome
-    from traincheck_trace_schema.invariants import Invariant
+    from traincheck_relations.api import Relation
     from traincheck_trace_schema.reading import Run
 
 
@@ -93,7 +93,7 @@ def check(
         checked = check_run(run, claims, relations, unchecked)
         outcome = outcome_of(checked)
         outcome.write(results / name)
-        _warn(checked, claims)
+        _warn(checked, relations)
         lines = screen(outcome.summary, results / name, name=name or None)
         for line in wrapped(lines, _width(MAX_WIDTH)) if sys.stdout.isatty() else lines:
             say(line)
@@ -121,14 +121,16 @@ def _names(runs: Sequence[Run]) -> Iterator[str]:
         yield name
 
 
-def _warn(checked: Checked, claims: Iterable[Invariant]) -> None:
+def _warn(checked: Checked, relations: Mapping[str, Relation]) -> None:
     for text in checked.run.notes():
         note(text)
-    for message in _warnings(checked, claims):
+    for message in _warnings(checked, relations):
         warn(message)
 
 
-def _warnings(checked: Checked, claims: Iterable[Invariant]) -> Iterator[str]:
+def _warnings(checked: Checked, relations: Mapping[str, Relation]) -> Iterator[str]:
+    from traincheck_check.other_trackers import other_trackers  # noqa: PLC0415  see `check`
+
     for reason, count in Counter(checked.unchecked.values()).items():
         yield f"not checked: {count} invariant{'s' if count > 1 else ''}: {reason}"
     if not checked.seen.steps:
@@ -137,8 +139,12 @@ def _warnings(checked: Checked, claims: Iterable[Invariant]) -> Iterator[str]:
             "from a script whose training loop is found, or mark its steps by hand"
         )
     used = {shard.header.tracker for shard in checked.run.shards}
-    learnt = {claim.tracker for claim in claims if claim.tracker is not None}
-    if learnt - used:
+    claims = [
+        finding.invariant
+        for finding in checked.findings
+        if finding.invariant.id not in checked.unchecked
+    ]
+    if learnt := other_trackers(claims, relations, used):
         yield (
             f"invariants were inferred with tracker {_named(learnt)}, this trace was collected "
             f"with {_named(used)}; what only one of them sees may be told wrongly, collect with "

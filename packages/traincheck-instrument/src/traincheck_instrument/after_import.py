@@ -28,8 +28,13 @@ class AfterImport(MetaPathFinder):
         """Wait for the import; act now if it has taken place."""
         if self._name in sys.modules:
             self._act()
-        else:
+        elif self not in sys.meta_path:
             sys.meta_path.insert(0, self)
+
+    def uninstall(self) -> None:
+        """Wait no longer."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

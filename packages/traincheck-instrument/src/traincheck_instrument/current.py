@@ -13,6 +13,7 @@ class Current:
     """The session of this process, if one is at work."""
 
     session: Session | None = None
+    marks_steps_in_source: bool = False  # a file that was rewritten begins steps
 
 
 def recorder() -> Recorder | None:

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
-from traincheck_instrument.after_import import AfterImport
-from traincheck_instrument.current import Current
+from traincheck_instrument.beginning import Beginning, end, tell
+from traincheck_instrument.children import SpawnedChildren
+from traincheck_instrument.marked_program import marked_code
 from traincheck_instrument.tracebacks import without_ours
 from traincheck_trace_schema.errors import EXIT_UNUSABLE, ConfigError
 
@@ -45,8 +46,8 @@ def run_program(settings_path: str) -> None:
     sys.argv[0] = spelled
     if not getattr(sys.flags, "safe_path", False):  # Python 3.11; nothing was inserted then
         sys.path[0] = str(Path(filename).resolve().parent)
-    code = _code(settings, filename)
-    AfterImport("torch", functools.partial(_begin, settings)).install()
+    code = marked_code(settings, Path(filename).read_bytes(), filename)
+    _prepare(settings)
     ending = _Ending()
     # Runs after threads have ended, and after what the program registers itself.
     atexit.register(_end, ending)
@@ -77,39 +78,17 @@ def _read_settings(path: Path) -> RecordingSettings:
         sys.exit(EXIT_UNUSABLE)
 
 
-def _code(settings: RecordingSettings, filename: str) -> CodeType:
-    """Return the rewritten program, or the program itself if that fails."""
+def _prepare(settings: RecordingSettings) -> None:
+    """Have the recording begin when the program imports torch, in its children too."""
     try:
-        from traincheck_instrument.source import rewrite  # noqa: PLC0415  needs no import elsewhere
-
-        return rewrite(Path(filename).read_bytes(), filename, settings.models).code()
+        Beginning(settings).install()
+        SpawnedChildren(settings).install()
     except Exception as error:  # noqa: BLE001  a fault of ours never stops the program
-        _tell("the program's steps are not marked", error)
-        return compile(Path(filename).read_bytes(), filename, "exec", dont_inherit=True)
-
-
-def _begin(settings: RecordingSettings) -> None:
-    try:
-        from traincheck_instrument import session  # noqa: PLC0415  it imports torch
-
-        session.begin(settings)
-    except Exception as error:  # noqa: BLE001  a fault of ours never stops the program
-        _tell("recording could not begin, the program runs without it", error)
+        tell("recording could not begin, the program runs without it", error)
 
 
 def _end(ending: _Ending) -> None:
-    if Current.session is None:
-        return
-    try:
-        from traincheck_instrument import session  # noqa: PLC0415  see above
-
-        session.end(clean=ending.is_clean)
-    except Exception as error:  # noqa: BLE001  a fault of ours never reaches the program
-        _tell("recording could not be ended", error)
-
-
-def _tell(what: str, error: Exception) -> None:
-    sys.stderr.write(f"traincheck: {what}: {type(error).__name__}: {error}\n")
+    end(is_clean=ending.is_clean)
 
 
 def _absolute(spelled: str) -> str:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from traincheck_trace_schema.codec import structure
+from traincheck_trace_schema.codec import dumps, loads, structure, unstructure
 from traincheck_trace_schema.errors import ConfigError
 from traincheck_trace_schema.files import read_json, write_json
 from traincheck_trace_schema.records import Sampling
@@ -20,7 +20,7 @@ TensorFormat: TypeAlias = Literal["hash", "stats", "full"]
 class RecordingSettings:
     """How a run is recorded. Paths are absolute, so that a process may stand in any folder."""
 
-    script: Path
+    script: Path | None = None  # None: the program began the recording itself
     output_dir: Path
     run_id: str
     models: tuple[str, ...] = ()  # names in the script, as "model" or "self.model"
@@ -35,6 +35,8 @@ class RecordingSettings:
     gzip: bool = False  # traces are compressed
     max_trace_bytes: int | None = None  # of all traces together; None: as many as there are
     steps_from: Literal["source", "hand"] | None = None  # who marks the steps, if anybody does
+    watches_evaluation: bool = False  # nothing marks it: calls of tracked models tell
+    by_hand: tuple[str, ...] = ()  # our functions that a file of the program calls itself
 
     @classmethod
     def read(cls, path: Path) -> RecordingSettings:
@@ -45,6 +47,19 @@ class RecordingSettings:
         """
         document = read_json(path, error=ConfigError)
         return structure(cls, document, where=str(path), error=ConfigError)
+
+    @classmethod
+    def of_text(cls, text: str, *, where: str = "settings") -> RecordingSettings:
+        """Make the settings that `text` gave.
+
+        Raises:
+            ConfigError: a field is wrong; the message begins with `where`.
+        """
+        return structure(cls, loads(text), where=where, error=ConfigError)
+
+    def text(self) -> str:
+        """Return the settings as text, for another process."""
+        return dumps(unstructure(self))
 
     def write(self, path: Path) -> None:
         """Write the settings file."""

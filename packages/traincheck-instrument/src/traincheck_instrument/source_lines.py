@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from typing import TYPE_CHECKING
+import weakref
+from types import CodeType
+from typing import TYPE_CHECKING, TypeAlias
+
+import attrs
 
 if TYPE_CHECKING:
-    from types import CodeType, FrameType
+    from types import FrameType
 
 _PATHS = sysconfig.get_paths()
 _NOT_USER = tuple(
@@ -18,38 +22,77 @@ _NOT_USER = tuple(
 _OWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")  # noqa: PTH100, PTH118, PTH120
 
 
+NOT_USER = -1  # in place of the number of a line
+Line: TypeAlias = tuple[str, int, str]  # file, line, function; as they are told
+
+
+@attrs.define(eq=False)
+class _Code:
+    """What is known of a code object."""
+
+    reference: weakref.ref[CodeType]
+    is_user: bool
+    places: dict[int, int] = attrs.field(factory=dict)  # instruction: number of its line
+
+
 class SourceLines:
-    """Numbers the lines of user code that were met, for this process."""
+    """Numbers the lines of user code that were met, for this process; keeps no code alive."""
 
     def __init__(self) -> None:
-        self._is_user: dict[CodeType, bool] = {}
-        self._ids: dict[tuple[CodeType, int], int] = {}
+        # A program may make the code of one line again and again.
+        self._numbers: dict[Line, int] = {}
+        # By id: the hash of a code object takes in all that it holds.
+        self._codes: dict[int, _Code] = {}
 
-    def caller(self, depth: int) -> tuple[FrameType, int] | None:
-        """Return the frame `depth` levels above the caller's, and its line, if it is user code."""
-        frame = sys._getframe(depth + 1)  # noqa: SLF001  the documented way to a caller's frame
-        code = frame.f_code
-        is_user = self._is_user.get(code)
-        if is_user is None:
-            is_user = self._is_user[code] = _is_user_file(code.co_filename)
-        return (frame, frame.f_lineno) if is_user else None
+    def of(self, frame: FrameType) -> int | None:
+        """Return the number of the line at which a frame stands; None if it was not met yet."""
+        known = self._codes.get(id(frame.f_code))
+        if known is None:
+            return None
+        # To find the line of an instruction takes longer than all this.
+        return known.places.get(frame.f_lasti) if known.is_user else NOT_USER
 
-    def nearest(self) -> tuple[FrameType, int] | None:
-        """Return the nearest frame of user code above the caller."""
-        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
-        while frame is not None and not _is_user_file(frame.f_code.co_filename):
+    def place(self, frame: FrameType, number: int) -> None:
+        """Remember the number of the line at which a frame stands."""
+        self._known(frame.f_code).places[frame.f_lasti] = number
+
+    def is_user(self, frame: FrameType) -> bool:
+        """Whether a frame runs user code."""
+        return self._known(frame.f_code).is_user
+
+    def nearest(self, frame: FrameType | None = None) -> tuple[FrameType, int] | None:
+        """Return the nearest frame of user code, from one on (None: the caller's), and its line."""
+        frame = frame or sys._getframe(1)  # noqa: SLF001  the documented way to a frame
+        while frame is not None and not self.is_user(frame):
             frame = frame.f_back
         return None if frame is None else (frame, frame.f_lineno)
 
-    def number(self, frame: FrameType, line: int) -> tuple[int, bool]:
-        """Return the number of a line, and whether it is met for the first time."""
-        key = (frame.f_code, line)
-        known = self._ids.get(key)
-        if known is not None:
-            return known, False
-        self._ids[key] = len(self._ids)
-        return self._ids[key], True
+    def number(self, line: Line) -> int | None:
+        """Return the number of a line; None if it has none yet."""
+        return self._numbers.get(line)
+
+    @property
+    def next_number(self) -> int:
+        """The number that the next line gets."""
+        return len(self._numbers)
+
+    def add(self, line: Line) -> None:
+        """Give a line the next number."""
+        self._numbers[line] = self.next_number
+
+    def _known(self, code: CodeType) -> _Code:
+        key = id(code)
+        known = self._codes.get(key)
+        if known is None:
+            reference = weakref.ref(code, lambda _: self._codes.pop(key, None))
+            known = self._codes[key] = _Code(reference, _is_user_file(code.co_filename))
+        return known
 
 
 def _is_user_file(name: str) -> bool:
-    return not name.startswith(("<", *_NOT_USER, _OWN))
+    return not name.startswith(("<", *_NOT_USER, _OWN)) and name != _entry_file()
+
+
+def _entry_file() -> object:
+    """Return the script that has started the program in place of the user's, if there is one."""
+    return vars(sys.modules.get("__traincheck_entry__", sys)).get("__file__")

@@ -38,17 +38,18 @@ def _below(traceback: TracebackType | None, program: CodeType) -> TracebackType 
 
 def _kept(traceback: TracebackType | None) -> TracebackType | None:
     """Unlink the frames of wrappers."""
-    while traceback is not None and _is_ours(traceback):
+    while traceback is not None and is_ours(traceback):
         traceback = traceback.tb_next
     last = traceback
     while last is not None:
         after = last.tb_next
-        while after is not None and _is_ours(after):
+        while after is not None and is_ours(after):
             after = after.tb_next
         last.tb_next = after
         last = after
     return traceback
 
 
-def _is_ours(traceback: TracebackType) -> bool:
+def is_ours(traceback: TracebackType) -> bool:
+    """Whether a frame runs code of ours."""
     return traceback.tb_frame.f_code.co_filename.startswith(_OWN)

@@ -152,6 +152,9 @@ class Requirements:
     results: frozenset[str] = frozenset()  # functions whose results are needed
     variables: Mapping[str, frozenset[str]] = attrs.field(factory=dict)  # role: attributes
     observe: frozenset[str] = frozenset()  # functions around which variables are looked at
+    # Functions at whose begin, or end, alone: what changes in between is not asked for.
+    observe_before: frozenset[str] = frozenset()
+    observe_after: frozenset[str] = frozenset()
     contexts: frozenset[str] = frozenset()
 
 

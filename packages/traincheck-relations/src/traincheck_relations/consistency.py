@@ -22,7 +22,7 @@ from traincheck_relations.api import (
     Requirements,
 )
 from traincheck_relations.change import is_told
-from traincheck_relations.observed import ObservedCall, ObservedCalls, looked_at
+from traincheck_relations.observed import ObservedCall, ObservedCalls, is_of_parameters, looked_at
 from traincheck_relations.occasion import position_of
 from traincheck_relations.properties import run_properties
 from traincheck_relations.rank_comparison import Sight, compare_ranks, is_whole
@@ -60,12 +60,14 @@ class ConsistencyRelation:
     def requires(self, params: Params) -> Requirements:
         """Say what must be recorded to evaluate `params`."""
         first, _, occasion, _ = _parts(params)
-        functions = () if occasion.function is None else (occasion.function,)
+        functions = frozenset(() if occasion.function is None else (occasion.function,))
+        is_before = occasion.phase == "begin"
         return Requirements(
             functions={name: frozenset() for name in functions},
             # The data tells the shape, and if a variable is a replica.
             variables={"parameter": frozenset((first.attr_name, "data"))},
-            observe=frozenset(functions),
+            observe_before=functions if is_before else frozenset(),
+            observe_after=frozenset() if is_before else functions,
         )
 
     def monitor(self, params: Sequence[Params]) -> Monitor:
@@ -103,6 +105,8 @@ class ConsistencyProposer:
 
     def on_event(self, event: Event) -> None:
         """Take the next event."""
+        if not is_of_parameters(event):
+            return
         is_shared = len(event.run.world()["world"]) > 1
         if event.kind == "var":
             first, *others = event.record["names"]
@@ -172,6 +176,8 @@ class ConsistencyMonitor:
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
+        if not is_of_parameters(event):
+            return ()
         phase = str(event.record["phase"])
         if event.is_main and len(event.run.world()["world"]) > 1:
             functions = (None,) if event.call is None else tuple(event.call.names)

@@ -9,6 +9,10 @@ import attrs
 from traincheck_relations.api import Call, Context, Event, VariableState
 from traincheck_relations.properties import run_properties
 
+# Claims are made about parameters only. What is right for them is not for others: statistics of
+# buffers differ between ranks, and learning rates may stay or move.
+_ROLE = "parameter"
+
 
 @attrs.frozen(kw_only=True)
 class ObservedCall:
@@ -27,10 +31,17 @@ class ObservedCall:
                 yield before, after
 
 
+def is_of_parameters(event: Event) -> bool:
+    """Whether a `var` or `observe` record speaks of parameters."""
+    record = event.record
+    return _ROLE in record["roles"] if event.kind == "observe" else record["role"] == _ROLE
+
+
 def looked_at(event: Event) -> dict[int, VariableState]:
-    """Return the variables that an `observe` record covers: those of its roles."""
-    roles = event.record["roles"]
-    return {id_: one for id_, one in event.run.variables().items() if one.role in roles}
+    """Return the parameters that an `observe` record covers."""
+    if not is_of_parameters(event):
+        return {}
+    return {id_: one for id_, one in event.run.variables().items() if one.role == _ROLE}
 
 
 class ObservedCalls:
@@ -42,7 +53,7 @@ class ObservedCalls:
     def on_observe(self, event: Event) -> ObservedCall | None:
         """Take an observation; return the call that it completes."""
         call = event.call
-        if call is None:
+        if call is None or not is_of_parameters(event):
             return None
         key = (event.process, call.id)
         attributes = frozenset(event.record["attributes"])

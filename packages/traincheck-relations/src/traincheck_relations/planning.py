@@ -61,6 +61,8 @@ def _plan(needs: Sequence[Requirements]) -> Plan:
     attributes = _merged(need.variables for need in needs)
     results = frozenset[str]().union(*(need.results for need in needs))
     observe = frozenset[str]().union(*(need.observe for need in needs))
+    before = frozenset[str]().union(*(need.observe_before for need in needs)) - observe
+    after = frozenset[str]().union(*(need.observe_after for need in needs)) - observe
     contexts = frozenset[str]().union(*(need.contexts for need in needs))
     plan = Plan(
         id="",
@@ -70,13 +72,15 @@ def _plan(needs: Sequence[Requirements]) -> Plan:
                 arguments=tuple(sorted(arguments.get(name, ()))),
                 result=name in results,
             )
-            for name in sorted(arguments.keys() | results | observe)
+            for name in sorted(arguments.keys() | results | observe | before | after)
         ),
         variables=tuple(
             VariablePlan(role=cast("Role", role), attributes=tuple(sorted(of)))
             for role, of in sorted(attributes.items())
         ),
         observe=tuple(sorted(observe)),
+        observe_before=tuple(sorted(before)),
+        observe_after=tuple(sorted(after)),
         contexts=tuple(sorted(contexts)),
     )
     return attrs.evolve(plan, id=plan_id(plan))

@@ -30,13 +30,20 @@ class Sight:
 def compare_ranks(
     index: int, attribute: str, group: str, by_rank: Mapping[int, Sight]
 ) -> Iterator[Example]:
-    """Compare each replicated variable between the ranks of a group that were at an occasion."""
-    if not by_rank:
-        return
-    world = by_rank[min(by_rank)].event.run.world()
-    ranks = [rank for rank in world.get(group, ()) if rank in by_rank]
-    if len(ranks) < _A_PAIR:
-        return
+    """Compare each replicated variable between the ranks of a group that were at an occasion.
+
+    Each rank names its own group of a kind: of some kinds, as `data_parallel`, there are several.
+    """
+    named = (by_rank[rank].event.run.world().get(group, ()) for rank in sorted(by_rank))
+    for members in dict.fromkeys(named):
+        ranks = [rank for rank in members if rank in by_rank]
+        if len(ranks) >= _A_PAIR:
+            yield from _compare(index, attribute, ranks, by_rank)
+
+
+def _compare(
+    index: int, attribute: str, ranks: Sequence[int], by_rank: Mapping[int, Sight]
+) -> Iterator[Example]:
     for name, state in by_rank[ranks[0]].states.items():
         states = {rank: by_rank[rank].states.get(name) for rank in ranks}
         present = {rank: one for rank, one in states.items() if one is not None}

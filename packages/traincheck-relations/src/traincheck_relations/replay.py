@@ -21,14 +21,27 @@ _NOT_LOST = "sampling"  # the reason of a gap after which the state is told anew
 
 @attrs.define(eq=False)
 class ProcessState:
-    """What is known of one process at a moment of the stream."""
+    """What is known of one process at a moment of the stream, its rank by the last header."""
 
+    rank: int
+    is_main: bool
     groups: Mapping[str, tuple[int, ...]]
     stage: str = "init"
     window: Window = BEFORE_FIRST_STEP
     calls: dict[int, Call] = attrs.field(factory=dict)
     live: dict[int, VariableState] = attrs.field(factory=dict)
     sources: dict[int, str] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, header: Mapping[str, Any]) -> ProcessState:
+        """Return the state of a process that begins with a header."""
+        return cls(header["rank"], header["role"] == "main", _groups(header))
+
+    def take_header(self, header: Mapping[str, Any]) -> None:
+        """Take note of a header that is told again: the process has learned its rank, say."""
+        self.rank = header["rank"]
+        self.is_main = header["role"] == "main"
+        self.groups = _groups(header)
 
     def variables(self) -> Mapping[int, VariableState]:
         """Return the live variables of the process, by id."""
@@ -59,7 +72,7 @@ class Replay:
         self._run = run
         self._documented: dict[str, tuple[str, ...]] = {}
         self._names: dict[str, frozenset[str]] = {}
-        self._processes = [ProcessState(_groups(shard.raw_header)) for shard in run.shards]
+        self._processes = [ProcessState.of(shard.raw_header) for shard in run.shards]
 
     def __iter__(self) -> Iterator[Occurrence]:
         for item in self._run.stream():
@@ -76,7 +89,7 @@ class Replay:
                 state.forget()
             return Gap(
                 reason=record["reason"],
-                rank=shard.header.rank,
+                rank=state.rank,
                 process=item.process,
                 window=state.window,
             )
@@ -85,10 +98,10 @@ class Replay:
             kind=kind,
             record=record,
             shard=shard.name,
-            rank=shard.header.rank,
+            rank=state.rank,
             process=item.process,
             restart=shard.header.restart,
-            is_main=shard.header.role == "main",
+            is_main=state.is_main,
             window=state.window,
             stage=state.stage,
             call=call,
@@ -118,7 +131,7 @@ class Replay:
         elif kind == "function":
             self._learn(record)
         elif kind == "header":
-            state.groups = _groups(record)
+            state.take_header(record)
         return state.call(record.get("call")), None, None
 
     def _learn(self, record: dict[str, Any]) -> None:

@@ -40,4 +40,11 @@ class Plan:
     functions: tuple[FunctionPlan, ...] | None
     variables: tuple[VariablePlan, ...]
     observe: tuple[str, ...] = ()  # functions at whose begin and end the variables are looked at
+    observe_before: tuple[str, ...] = ()  # functions at whose begin alone
+    observe_after: tuple[str, ...] = ()  # functions at whose end alone
     contexts: tuple[str, ...] = ()  # as "grad_mode", "autocast"
+
+    @property
+    def looks_around(self) -> tuple[str, ...]:
+        """The functions at whose begin or end the variables are looked at."""
+        return tuple(dict.fromkeys((*self.observe, *self.observe_before, *self.observe_after)))

@@ -257,8 +257,11 @@ class Footer:
     kind: ClassVar[Literal["footer"]] = "footer"
     records: Mapping[str, Count]  # kind: how many
     gaps: Count = 0
-    seconds: float | None = None
-    recording_seconds: float | None = None  # what recording took from the program's threads
+    seconds: float | None = None  # since the recording had begun
+    recording_seconds: float | None = None  # of these, what recording took from the program
+    starting_seconds: float | None = None  # before these: what it took to begin
+    settled_seconds: float | None = None  # since the sampling interval rose for a budget
+    settled_recording_seconds: float | None = None  # of these, what recording took
 
 
 TraceRecord: TypeAlias = (

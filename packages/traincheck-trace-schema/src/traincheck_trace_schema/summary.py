@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from traincheck_trace_schema.reading import Run, Shard
 
 _NS = 1e9
+_TIMES = (  # of a footer
+    *("seconds", "recording_seconds", "starting_seconds"),
+    *("settled_seconds", "settled_recording_seconds"),
+)
 
 
 @attrs.define(kw_only=True)
@@ -38,20 +42,6 @@ class Steps:
         self.last = step if self.last is None else max(step, self.last)
 
 
-@attrs.define(kw_only=True)
-class ProcessSummary:
-    """What one process wrote."""
-
-    name: str
-    header: Header  # the last one
-    size: int  # bytes on disk
-    records: Counter[str] = attrs.field(factory=Counter)  # kind: how many
-    steps: Steps = attrs.field(factory=Steps)
-    eval_steps: int = 0
-    has_footer: bool = False
-    seconds: float | None = None  # from its header to its footer, or to the last time told
-
-
 @attrs.define
 class StageSummary:
     """How often a stage began, and which steps began in it."""
@@ -59,6 +49,37 @@ class StageSummary:
     begun: int = 0
     steps: Steps = attrs.field(factory=Steps)
     eval_steps: int = 0
+
+
+@attrs.define(kw_only=True)
+class ProcessSummary:
+    """What one process wrote."""
+
+    name: str
+    first_header: Header
+    header: Header  # the last one
+    size: int  # bytes on disk
+    records: Counter[str] = attrs.field(factory=Counter)  # kind: how many
+    steps: Steps = attrs.field(factory=Steps)
+    eval_steps: int = 0
+    eval_sampled: int = 0  # of these, those that were recorded
+    stages: dict[str, StageSummary] = attrs.field(factory=dict)
+    has_footer: bool = False
+    seconds: float | None = None  # from its header to its footer, or to the last time told
+    recording_seconds: float | None = None  # of those, what recording took
+    starting_seconds: float | None = None  # before those, what it took to begin
+    settled_seconds: float | None = None  # of those, the ones since the interval last rose
+    settled_recording_seconds: float | None = None
+
+    @property
+    def recording_share(self) -> float | None:
+        """The part of its time that recording took, if that is known."""
+        return _share(self.recording_seconds, self.seconds)
+
+    @property
+    def settled_share(self) -> float | None:
+        """The part that recording took since the interval last rose for a budget, if it did."""
+        return _share(self.settled_recording_seconds, self.settled_seconds)
 
 
 @attrs.define
@@ -73,18 +94,48 @@ class VariableSummary:
 
 @attrs.define(kw_only=True)
 class TraceSummary:
-    """What is in a trace. Stages are those of its first process, and so are their steps."""
+    """What is in a trace."""
 
     run_id: str
     format: str  # "traincheck.trace 1.0"
     processes: list[ProcessSummary]
-    stages: dict[str, StageSummary] = attrs.field(factory=dict)
     functions: Counter[str] = attrs.field(factory=Counter)  # calls
     errors: Counter[str] = attrs.field(factory=Counter)  # calls of them that raised
     variables: dict[str, VariableSummary] = attrs.field(factory=dict)
     gaps: Counter[str] = attrs.field(factory=Counter)  # reason: records, at least
     incomplete_because: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def lead(self) -> ProcessSummary:
+        """The process that speaks for all: the main one of the least rank that began a step.
+
+        A rank may have processes that only start others, and wait for them; and these learn their
+        rank, and that they are of one, from a later header.
+        """
+        return min(
+            (each for each in self.processes if each.steps.count or each.eval_steps),
+            key=lambda each: (each.header.role != "main", each.header.rank),
+            default=self.processes[0],
+        )
+
+    @property
+    def costliest(self) -> ProcessSummary | None:
+        """The process of which recording took the largest part, if any tells."""
+        known = [each for each in self.processes if each.recording_share is not None]
+        return max(known, key=lambda each: each.recording_share or 0.0, default=None)
+
+    @property
+    def not_wrapped(self) -> dict[str, str]:
+        """The functions whose calls could not be recorded in some process, and why."""
+        recordings = [each.header.recording for each in reversed(self.processes)]
+        return {what: why for each in recordings for what, why in each.not_wrapped.items()}
+
+    @property
+    def not_observed(self) -> dict[str, str]:
+        """What else could not be recorded in some process, and why."""
+        recordings = [each.header.recording for each in reversed(self.processes)]
+        return {what: why for each in recordings for what, why in each.not_observed.items()}
 
 
 def summarise(run: Run) -> TraceSummary:
@@ -93,23 +144,31 @@ def summarise(run: Run) -> TraceSummary:
     Raises:
         TraceError: the run was opened strictly, and is not as the format says.
     """
-    summary = _Pass(run).take_all()
+    tally = Tally(run)
+    for item in run.stream():
+        if isinstance(item, StreamItem):
+            tally.take(item.record, item.process)
+    summary = tally.summary
     summary.incomplete_because = run.incomplete_because()
     summary.notes = run.notes()
     return summary
 
 
-class _Pass:
-    """Goes through the stream of a run. Raw records have the form that `reading` checks."""
+class Tally:
+    """Sums up the records of a run. They are raw, of the form that `reading` checks."""
 
     def __init__(self, run: Run) -> None:
-        self._run = run
-        self._stage: StageSummary | None = None  # in which the first process is
-        self._summary = TraceSummary(
+        self._stages: dict[int, StageSummary] = {}  # in which each process is
+        self.summary = TraceSummary(
             run_id=run.run_id,
             format=_format(run.shards[0]),
             processes=[
-                ProcessSummary(name=shard.name, header=shard.header, size=_size(shard))
+                ProcessSummary(
+                    name=shard.name,
+                    first_header=shard.header,
+                    header=shard.header,
+                    size=_size(shard),
+                )
                 for shard in run.shards
             ],
         )
@@ -124,58 +183,56 @@ class _Pass:
             "footer": self._on_footer,
         }
 
-    def take_all(self) -> TraceSummary:
-        """Read the stream to its end."""
-        for item in self._run.stream():
-            if isinstance(item, StreamItem):
-                self._take(item)
-        return self._summary
+    def take(self, record: dict[str, Any], process: int) -> None:
+        """Count a record of the process with this index in `Run.shards`.
 
-    def _take(self, item: StreamItem) -> None:
-        record = item.record
+        Raises:
+            TraceError: it is a header with a wrong field.
+        """
         kind = record["kind"]
-        process = self._summary.processes[item.process]
-        process.records[kind] += 1
+        summary = self.summary.processes[process]
+        summary.records[kind] += 1
         rule = self._rules.get(kind)
         if rule is not None:
-            rule(record, item.process)
+            rule(record, process)
         time = record.get("t_ns")
         if type(time) is int:
-            process.seconds = (time - process.header.clock.monotonic_ns) / _NS
+            summary.seconds = (time - summary.header.clock.monotonic_ns) / _NS
 
     def _header(self, record: dict[str, Any], process: int) -> None:
         # Times of all headers are of one clock; the first tells when the process began.
-        begun = self._summary.processes[process].header.clock
+        begun = self.summary.processes[process].header.clock
         header = attrs.evolve(structure(Header, record), clock=begun)
-        self._summary.processes[process].header = header
+        self.summary.processes[process].header = header
 
     def _on_stage(self, record: dict[str, Any], process: int) -> None:
-        if process == 0:
-            self._stage = self._summary.stages.setdefault(record["stage"], StageSummary())
-            self._stage.begun += 1
+        stages = self.summary.processes[process].stages
+        self._stages[process] = stages.setdefault(record["stage"], StageSummary())
+        self._stages[process].begun += 1
 
     def _on_step(self, record: dict[str, Any], process: int) -> None:
-        places: list[ProcessSummary | StageSummary] = [self._summary.processes[process]]
-        if self._stage and process == 0:
-            places.append(self._stage)
-        for place in places:
-            if record.get("eval_step") is None:
-                place.steps.take(record["step"], is_sampled=record.get("sampled") is not False)
+        own, stage = self.summary.processes[process], self._stages.get(process)
+        is_sampled = record.get("sampled") is not False
+        is_training = record.get("eval_step") is None
+        for place in (own, stage) if stage else (own,):
+            if is_training:
+                place.steps.take(record["step"], is_sampled=is_sampled)
             else:
                 place.eval_steps += 1
+        own.eval_sampled += is_sampled and not is_training
 
     def _on_call(self, record: dict[str, Any], _: int) -> None:
-        self._summary.functions[record["function"]] += 1
+        self.summary.functions[record["function"]] += 1
 
     def _on_error(self, record: dict[str, Any], _: int) -> None:
-        self._summary.errors[record["function"]] += 1
+        self.summary.errors[record["function"]] += 1
 
     def _on_variable(self, record: dict[str, Any], _: int) -> None:
         name = record["names"][0]
-        variable = self._summary.variables.get(name)
+        variable = self.summary.variables.get(name)
         if variable is None:
             variable = VariableSummary(role=record["role"])
-            self._summary.variables[name] = variable
+            self.summary.variables[name] = variable
         attributes = record.get("attributes") or {}
         variable.attributes.update(attributes)
         variable.shape = variable.shape or _shape(attributes.get("data"))
@@ -183,14 +240,19 @@ class _Pass:
 
     def _on_gap(self, record: dict[str, Any], _: int) -> None:
         count = record.get("count")
-        self._summary.gaps[record["reason"]] += count if type(count) is int else 1
+        self.summary.gaps[record["reason"]] += count if type(count) is int else 1
 
     def _on_footer(self, record: dict[str, Any], process: int) -> None:
-        summary = self._summary.processes[process]
+        summary = self.summary.processes[process]
         summary.has_footer = True
-        seconds = record.get("seconds")
-        if isinstance(seconds, (int, float)):
-            summary.seconds = seconds
+        for name in _TIMES:
+            seconds = record.get(name)
+            if isinstance(seconds, (int, float)):
+                setattr(summary, name, seconds)
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole
 
 
 def _format(shard: Shard) -> str:

@@ -1,230 +1,298 @@
-"""Finds the public API of a package: what a user could call, under its documented name."""
+"""Finds the functions of packages: what a user could call, under its documented name."""
 
 from __future__ import annotations
 
-import inspect
-import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
-from traincheck_instrument.api.scope import is_worth_recording, is_worth_walking
+from traincheck_instrument.api.callables import Function, function_in, parameter_names
+from traincheck_instrument.api.namespaces import (
+    InClass,
+    defined_in,
+    members_of,
+    mro_of,
+    names_in,
+    qualname_of,
+)
+from traincheck_instrument.api.scope import Scope, is_public
+from traincheck_instrument.api.wrapper import is_wrapper
 from traincheck_instrument.encode.names import function_name, type_name
 
-Paths: TypeAlias = Mapping[type, tuple[str, ...]]  # of a class: its public paths, shortest first
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
 
+_Offer: TypeAlias = tuple[str, Any]  # what a module offers: its path, and itself
 
-@attrs.frozen(kw_only=True)
-class Place:
-    """Where a function is held: by a module or class, or as the default of another's parameter."""
-
-    owner: types.ModuleType | type | types.FunctionType
-    attribute: str
-    index: int | None = None  # of the default
-
-    def get(self) -> Any:
-        """Return what is there now."""
-        if self.index is None:
-            return vars(self.owner).get(self.attribute)
-        return getattr(self.owner, self.attribute)[self.index]
-
-    def set(self, value: Any) -> None:
-        """Put a value there."""
-        if self.index is None:
-            setattr(self.owner, self.attribute, value)
-            return
-        defaults = list(getattr(self.owner, self.attribute))
-        defaults[self.index] = value
-        setattr(self.owner, self.attribute, tuple(defaults))
+_CORE = "torch._C"  # its own functions are the dispatcher's, those of its submodules operators
 
 
 @attrs.frozen(kw_only=True)
 class ApiFunction:
-    """A public function: its names, and every place from which it is reached."""
+    """A function: its names, and where it is held.
+
+    A method has one place, in a class. From how many places a function of a module is reached, is
+    found when it is wrapped.
+    """
 
     name: str  # the shortest public path
-    original: Callable[..., Any]
-    bases: tuple[str, ...]
+    original: Function
+    bases: tuple[str, ...]  # the public methods that it overrides
     aliases: tuple[str, ...]
-    parameters: tuple[str, ...]
     is_method: bool
-    places: tuple[Place, ...]
+    place: InClass | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every name by which one may speak of this function."""
         return (self.name, *self.bases, *self.aliases)
 
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the positional parameters, as far as they are known."""
+        return parameter_names(self.original)
+
 
 @attrs.frozen(kw_only=True)
-class Api:
-    """The public functions of a package by name, and its public classes with their paths."""
+class _Class:
+    """A class that modules offer."""
 
-    functions: tuple[ApiFunction, ...]
-    classes: Paths
+    kind: type
+    paths: tuple[str, ...]  # shortest first
 
-    def override(self, owner: type, attribute: str) -> ApiFunction | None:
-        """Describe a method of `owner` that a class outside the package overrides, if one does."""
-        definer = next((kind for kind in owner.__mro__ if attribute in vars(kind)), None)
-        if definer is None or definer in self.classes:
-            return None
-        name = f"{type_name(definer)}.{attribute}"
-        return _describe_method(definer, attribute, (name,), self.classes)
+    @property
+    def is_public(self) -> bool:
+        return is_public(self.paths[0])
 
 
-def find_api(root: str) -> Api:
-    """Find the public functions, methods and classes of an imported package."""
-    modules = list(_public_modules(root))
-    classes = _public_classes(modules, root)
-    functions = [*_module_functions(modules, classes, root), *_methods(classes)]
-    return Api(
-        functions=tuple(sorted(functions, key=lambda function: function.name)), classes=classes
-    )
+class Catalogue:
+    """The functions and classes of the packages of a scope, as far as modules were read."""
 
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self._functions: set[int] = set()  # ids; the modules keep them
+        self._classes: dict[int, _Class] = {}  # by id: hashing could run code of a metaclass
 
-def _public_modules(root: str) -> Iterator[types.ModuleType]:
-    """Yield the imported modules below `root` without a private component, shortest name first."""
-    names = [
-        name
-        for name, module in sys.modules.items()
-        if (name == root or name.startswith(f"{root}.")) and isinstance(module, types.ModuleType)
-    ]
-    for name in sorted(names, key=lambda name: (name.count("."), name)):
-        if is_worth_walking(name):
-            yield sys.modules[name]
+    def read(self, modules: Mapping[str, types.ModuleType]) -> list[ApiFunction]:
+        """Find what modules offer that was not known before, in the order of the names."""
+        offers = list(self._offers(modules))
+        classes = self._new_classes(offers)
+        functions = [*self._module_functions(offers), *self._methods(classes)]
+        return sorted(functions, key=lambda function: function.name)
 
+    @property
+    def classes(self) -> Iterator[type]:
+        """The classes that were found."""
+        return (known.kind for known in self._classes.values())
 
-def _public_names(module: types.ModuleType) -> list[str]:
-    """Return what the module offers: its `__all__`, or its names without an underscore."""
-    offered = vars(module).get("__all__")
-    if offered is None:
-        offered = [name for name in vars(module) if not name.startswith("_")]
-    return sorted({name for name in offered if isinstance(name, str)})
+    def overrides(self, kind: type) -> Iterator[ApiFunction]:
+        """Yield the methods of a class outside of the packages that stand for public ones."""
+        bases = [base for base in mro_of(kind) if id(base) in self._classes]
+        if not bases or bases[0] is kind:
+            return
+        attributes = {name for base in bases for name in members_of(base) if name[:2] != "__"}
+        for attribute in sorted(attributes):
+            definer = _definer(kind, attribute)
+            if (
+                definer is None
+                or id(definer) in self._classes
+                or self.scope.is_closed(defined_in(definer))
+            ):
+                continue
+            overridden = self._overridden(kind, attribute)
+            if overridden and self.scope.takes(overridden[0]):
+                place = InClass(definer, attribute)
+                name = f"{type_name(definer)}.{attribute}"
+                yield from self._method(kind, definer, place, [name])
 
+    def _offers(self, modules: Mapping[str, types.ModuleType]) -> Iterator[_Offer]:
+        """Yield what the modules offer: under public paths first, and under shorter ones first."""
+        walked = [
+            name
+            for name, module in modules.items()
+            if self.scope.walks(name) and issubclass(type(module), types.ModuleType)
+        ]
+        for module in sorted(walked, key=lambda name: (not is_public(name), name.count("."), name)):
+            names = names_in(modules[module])
+            offered = _offered(names)
+            if self.scope.with_private:
+                hidden = names.keys() - offered
+                offered += [name for name in hidden if _is_defined_in(module, names[name])]
+            for name in sorted(offered):
+                yield f"{module}.{name}", names.get(name)
 
-def _defined_below(value: Any, root: str) -> bool:
-    defined_in = getattr(value, "__module__", None)
-    return isinstance(defined_in, str) and (defined_in == root or defined_in.startswith(f"{root}."))
+    def _new_classes(self, offers: Iterable[_Offer]) -> list[_Class]:
+        found: dict[int, tuple[type, list[str]]] = {}
+        for path, held in offers:
+            # isinstance() would ask objects that answer with a deprecation warning.
+            if not issubclass(type(held), type) or id(held) in self._classes:
+                continue
+            if self.scope.takes_class(defined_in(held)):
+                found.setdefault(id(held), (held, []))[1].append(path)
+        new = {key: _Class(kind=kind, paths=tuple(paths)) for key, (kind, paths) in found.items()}
+        self._classes |= new
+        return [*new.values()]
 
+    def _module_functions(self, offers: Iterable[_Offer]) -> Iterator[ApiFunction]:
+        found: dict[int, tuple[Function, list[str]]] = {}
+        for path, held in offers:
+            function = function_in(held, with_builtins=self.scope.with_builtins)
+            if function is None or function is not held or not self._is_new(function):
+                continue
+            if self.scope.takes(path):
+                found.setdefault(id(function), (function, []))[1].append(path)
+        self._functions.update(found)
+        for original, paths in found.values():
+            yield ApiFunction(
+                name=paths[0],
+                original=original,
+                bases=(),
+                aliases=_aliases(original, paths),
+                is_method=False,
+            )
 
-def _is_class(value: Any) -> TypeGuard[type]:
-    # isinstance() would ask objects that answer with a deprecation warning.
-    return issubclass(type(value), type)
+    def _is_new(self, function: Any) -> bool:
+        """Whether a function is of the packages, and was not known."""
+        if id(function) in self._functions or is_wrapper(function):
+            return False
+        module = getattr(function, "__module__", None)
+        if type(module) is not str:
+            return False
+        if type(function) is types.BuiltinFunctionType and module.partition(".")[0] == "torch":
+            owner: Any = function.__self__
+            is_of_module = issubclass(type(owner), types.ModuleType)
+            return owner is None or (is_of_module and names_in(owner).get("__name__") != _CORE)
+        return self.scope.has(module)
 
+    def _methods(self, classes: Iterable[_Class]) -> Iterator[ApiFunction]:
+        for known in classes:
+            is_manager = any("__enter__" in members_of(base) for base in mro_of(known.kind))
+            for attribute, definer in [*self._own(known.kind), *self._adopted(known)]:
+                if self.scope.takes_method(known.paths[0], attribute, of_manager=is_manager):
+                    names = [f"{path}.{attribute}" for path in known.paths]
+                    place = InClass(known.kind, attribute)
+                    yield from self._method(known.kind, definer, place, names)
 
-def _is_function(value: Any) -> TypeGuard[types.FunctionType]:
-    # A builtin is known to torch by identity (dispatch, scripting): nothing may stand in its place.
-    return type(value) is types.FunctionType
+    def _own(self, kind: type) -> Iterator[tuple[str, type]]:
+        """Yield the methods that a class defines, rather than being given another's function."""
+        for attribute, held in members_of(kind).items():
+            function = self._function_in(held)
+            if function is not None and _is_defined_by(kind, attribute, function):
+                yield attribute, kind
 
+    def _adopted(self, known: _Class) -> Iterator[tuple[str, type]]:
+        """Yield the inherited methods that are documented as a class's own, with who defines them.
 
-def _offers(modules: list[types.ModuleType]) -> Iterator[tuple[str, Any]]:
-    """Yield what the modules offer, under its path."""
-    for module in modules:
-        for name in _public_names(module):
-            yield f"{module.__name__}.{name}", vars(module).get(name)
+        Those are what it has from a class that has no public path, as `BatchNorm2d.forward`, and
+        those of a public one that overrides what is done differently everywhere, as `AdamW.step`.
+        """
+        seen = set(members_of(known.kind))
+        for base in mro_of(known.kind)[1:] if known.is_public else ():
+            members = {name: held for name, held in members_of(base).items() if name not in seen}
+            seen.update(members)
+            if not self._leaves_to(known.kind, base):
+                continue
+            for attribute, held in members.items():
+                function = self._function_in(held)
+                if function is None or attribute[:2] == "__" or type(held) is staticmethod:
+                    continue
+                if self._is_public(base) and not self._overridden(base, attribute):
+                    continue
+                if _is_defined_by(base, attribute, function):
+                    yield attribute, base
 
+    def _leaves_to(self, kind: type, base: type) -> bool:
+        """Whether methods that `base` defines may be documented as those of `kind`."""
+        if self._is_public(base):
+            return True
+        is_core = self.scope.with_builtins and defined_in(base) == _CORE
+        if not (is_core or self.scope.takes_class(defined_in(base))):
+            return False
+        between = mro_of(kind)[1:]
+        return not any(base in mro_of(one) for one in between if self._is_public(one))
 
-def _public_classes(modules: list[types.ModuleType], root: str) -> Paths:
-    found: dict[type, list[str]] = {}
-    for path, value in _offers(modules):
-        if _is_class(value) and _defined_below(value, root):
-            found.setdefault(value, []).append(path)
-    return {owner: tuple(paths) for owner, paths in found.items()}
+    def _is_public(self, kind: type) -> bool:
+        known = self._classes.get(id(kind))
+        return known is not None and known.is_public
 
-
-def _module_functions(
-    modules: list[types.ModuleType], classes: Paths, root: str
-) -> Iterator[ApiFunction]:
-    found: dict[int, tuple[Callable[..., Any], list[str]]] = {}
-    for path, value in _offers(modules):
-        if _is_function(value) and is_worth_recording(path) and _defined_below(value, root):
-            found.setdefault(id(value), (value, []))[1].append(path)
-    places = _places_of(set(found), classes, root)
-    for key, (value, paths) in found.items():
-        yield ApiFunction(
-            name=paths[0],
-            original=value,
-            bases=(),
-            aliases=_aliases(value, paths),
-            parameters=parameter_names(value),
-            is_method=False,
-            places=tuple(places[key]),
+    def _overridden(self, kind: type, attribute: str) -> tuple[str, ...]:
+        """Return the public methods that a method of `kind` stands for, nearest first."""
+        return tuple(
+            f"{self._classes[id(base)].paths[0]}.{attribute}"
+            for base in mro_of(kind)[1:]
+            if self._is_public(base) and function_in(members_of(base).get(attribute)) is not None
         )
 
+    def _function_in(self, held: Any) -> Function | None:
+        """Return the function that a class holds; a builtin only if it is bound to instances."""
+        if type(held) is types.BuiltinFunctionType:
+            return None
+        return function_in(held, with_builtins=self.scope.with_builtins)
 
-def _places_of(wanted: set[int], classes: Paths, root: str) -> dict[int, list[Place]]:
-    """Return where the wanted functions are held: by modules, private ones too, and as defaults.
+    def _method(
+        self, kind: type, definer: type, place: InClass, names: list[str]
+    ) -> Iterator[ApiFunction]:
+        """Describe a method of `kind` that `definer` defines, if it is a function."""
+        held = members_of(definer)[place.name]
+        original = self._function_in(held)
+        if original is None:
+            return
+        # What `AdamW` has from `Adam` overrides nothing there: it is the same by another name.
+        same = [
+            f"{path}.{place.name}"
+            for base in mro_of(kind)[1:]
+            if f"{qualname_of(base)}.{place.name}" == original.__qualname__
+            for path in self._public_paths(base)
+        ]
+        yield ApiFunction(
+            name=names[0],
+            original=original,
+            bases=tuple(name for name in self._overridden(kind, place.name) if name not in same),
+            aliases=_aliases(original, [*names, *same]),
+            is_method=type(held) is not staticmethod,
+            place=place,
+        )
 
-    torch asks if an argument *is* a function of its own, as the activation of a transformer layer.
+    def _public_paths(self, kind: type) -> tuple[str, ...]:
+        return self._classes[id(kind)].paths if self._is_public(kind) else ()
+
+
+def _offered(names: Mapping[str, Any]) -> list[str]:
+    """Return the names that a module offers: its `__all__`, or those without an underscore."""
+    listed: Any = names.get("__all__")
+    offered = listed if type(listed) is list or type(listed) is tuple else names
+    return [name for name in offered if type(name) is str and not name.startswith("_")]
+
+
+def _definer(kind: type, attribute: str) -> type | None:
+    """Return the class from which instances of `kind` have an attribute."""
+    return next((base for base in mro_of(kind) if attribute in members_of(base)), None)
+
+
+def _is_defined_by(kind: type, attribute: str, function: Function) -> bool:
+    """Whether what a class holds is its own method, rather than another's or a second name.
+
+    A decorator may not say what it wraps; and torch gives `AdamW`, when the first one is made, a
+    decorated `Adam.step`.
     """
-    places: dict[int, list[Place]] = {key: [] for key in wanted}
-    for module_name, module in list(sys.modules.items()):
-        if not isinstance(module, types.ModuleType) or not (
-            module_name == root or module_name.startswith(f"{root}.")
-        ):
-            continue
-        for attribute, value in list(vars(module).items()):
-            if id(value) in wanted:
-                places[id(value)].append(Place(owner=module, attribute=attribute))
-    for owner in classes:
-        for method in vars(owner).values():
-            if isinstance(method, types.FunctionType):
-                for index, value in enumerate(method.__defaults__ or ()):
-                    if id(value) in wanted:
-                        place = Place(owner=method, attribute="__defaults__", index=index)
-                        places[id(value)].append(place)
-    return places
+    if is_wrapper(function):
+        return False
+    if isinstance(function, types.MethodDescriptorType):
+        return function.__objclass__ is kind
+    name = function.__qualname__
+    is_decorated = "__wrapped__" in vars(function) and name.rpartition(".")[2] == attribute
+    return name == f"{qualname_of(kind)}.{attribute}" or is_decorated or "<locals>" in name
 
 
-def _methods(classes: Paths) -> Iterator[ApiFunction]:
-    for owner, paths in classes.items():
-        for attribute, value in list(vars(owner).items()):
-            names = [f"{path}.{attribute}" for path in paths]
-            if _is_own_method(owner, attribute, value) and is_worth_recording(names[0]):
-                yield _describe_method(owner, attribute, names, classes)
+def _is_defined_in(module: str, held: Any) -> bool:
+    """Whether a module itself defines what it holds: a class, or a function."""
+    if issubclass(type(held), type):
+        return defined_in(held) == module
+    return type(held) is types.FunctionType and held.__module__ == module
 
 
-def _is_own_method(owner: type, attribute: str, value: Any) -> bool:
-    """Whether `owner` defines the method, rather than being given another's function."""
-    return (
-        isinstance(value, types.FunctionType)
-        and value.__qualname__ == f"{owner.__qualname__}.{attribute}"
-    )
-
-
-def _describe_method(
-    owner: type, attribute: str, names: Sequence[str], classes: Paths
-) -> ApiFunction:
-    """Describe a method that `owner` defines, with the public base methods that it overrides."""
-    value = vars(owner)[attribute]
-    bases = [
-        f"{classes[base][0]}.{attribute}"
-        for base in owner.__mro__[1:]
-        if base in classes and _is_own_method(base, attribute, vars(base).get(attribute))
-    ]
-    return ApiFunction(
-        name=names[0],
-        original=value,
-        bases=tuple(bases),
-        aliases=_aliases(value, names),
-        parameters=parameter_names(value),
-        is_method=True,
-        places=(Place(owner=owner, attribute=attribute),),
-    )
-
-
-def _aliases(value: Callable[..., Any], paths: Sequence[str]) -> tuple[str, ...]:
+def _aliases(function: Function, paths: list[str]) -> tuple[str, ...]:
     """Return the other public paths, and the name by place of definition."""
-    defined_as = function_name(value)
+    defined_as = function_name(function)
     return tuple(dict.fromkeys(name for name in (*paths[1:], defined_as) if name != paths[0]))
-
-
-def parameter_names(value: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of the positional parameters."""
-    function = inspect.unwrap(value)
-    if not isinstance(function, types.FunctionType):
-        return ()
-    code = function.__code__
-    return code.co_varnames[: code.co_argcount]

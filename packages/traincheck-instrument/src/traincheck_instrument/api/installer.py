@@ -1,183 +1,238 @@
-"""Puts wrappers in place of public functions, and takes them away again."""
+"""Puts wrappers in place of functions, and takes them away again."""
 
 from __future__ import annotations
 
 import functools
-from contextlib import contextmanager
+import sys
+import types
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
-import torch
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
-from traincheck_instrument.api.catalogue import ApiFunction, Place, find_api
-from traincheck_instrument.api.observation import observation_of
-from traincheck_instrument.api.spec import FunctionSpec
+from traincheck_instrument.api.births import Births
+from traincheck_instrument.api.bound_steps import BoundSteps
+from traincheck_instrument.api.callables import held_like, why_not
+from traincheck_instrument.api.catalogue import ApiFunction, Catalogue
+from traincheck_instrument.api.compiled import Compilations
+from traincheck_instrument.api.imports import ImportFollower
+from traincheck_instrument.api.namespaces import InClass, qualname_of
+from traincheck_instrument.api.places import find_places
+from traincheck_instrument.api.readers import readers
+from traincheck_instrument.api.replacements import Replacements
+from traincheck_instrument.api.tables import fill_tables
 from traincheck_instrument.api.wrapper import wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
 
     from torch.utils.hooks import RemovableHandle
 
+    from traincheck_instrument.api.choice import Choice
+    from traincheck_instrument.api.namespaces import Place
+    from traincheck_instrument.api.spec import FunctionSpec
     from traincheck_instrument.recorder import Recorder
-    from traincheck_trace_schema.plan import FunctionPlan, Plan
 
-_OPTIMIZER_METHODS = ("step", "zero_grad", "load_state_dict")
+_SUSPENDED = "wrappers are suspended while something is compiled or traced: in all threads"
 
 
 class ApiInstaller:
     """The wrappers of this process. `install` and `uninstall` may be called twice."""
 
-    def __init__(self, recorder: Recorder, plan: Plan) -> None:
+    def __init__(self, recorder: Recorder, choice: Choice, on_change: Callable[[], None]) -> None:
+        """Wrap nothing yet.
+
+        Args:
+            recorder: What the wrappers report to.
+            choice: What is recorded.
+            on_change: Called when what is recorded, or can't be, has changed.
+        """
         self._recorder = recorder
-        self._plan = plan
-        self._api = find_api(torch.__name__)
-        self._replaced: list[tuple[Place, Any, Any]] = []
-        self._wrapped: set[int] = set()
+        self._choice = choice
+        self._on_change = on_change
+        self._catalogue = Catalogue(choice.scope)
+        self._replaced = Replacements(lambda: recorder.leave_out(_SUSPENDED))
+        self._compilations = Compilations(self._replaced.suspended, on_change, recorder.faults)
+        self._follower: ImportFollower | None = None
+        self._read: set[str] = set()  # names of modules
+        self._specs: dict[str, FunctionSpec] = {}
+        # A class of the program that ends takes the wrappers in it along.
+        self._wrappers: WeakKeyDictionary[Callable[..., Any], FunctionSpec] = WeakKeyDictionary()
+        self._bound = BoundSteps(recorder, self._spec_in, self._see_class, on_change)
+        self._told = 0  # of them
         self._hook: RemovableHandle | None = None
-        self.functions: tuple[str, ...] = ()
         self.not_wrapped: dict[str, str] = {}
-        self.observed: tuple[str, ...] = ()
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions that are recorded."""
+        return tuple(sorted(self._specs))
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        """Those at whose begin and end the variables are looked at."""
+        return tuple(name for name in self.functions if self._specs[name].point is not None)
+
+    @property
+    def not_observed(self) -> dict[str, str]:
+        """What else is not recorded, and why."""
+        return (
+            self._choice.not_observed() | self._compilations.not_observed | self._bound.not_observed
+        )
 
     def install(self) -> None:
-        """Wrap what the plan names, or everything public if it names nothing."""
+        """Wrap what is chosen, now and whenever modules are imported."""
         if self._replaced:
             return
-        specs = [
-            (function, spec)
-            for function in self._api.functions
-            if (spec := self._spec(function)) is not None
-        ]
-        for function, spec in specs:
-            self._wrap(function, spec)
-        self.functions = tuple(spec.name for _, spec in specs)
-        self.observed = tuple(spec.name for _, spec in specs if spec.observe_as is not None)
+        fill_tables()
+        self._catalogue = Catalogue(self._choice.scope)
+        self._read.clear()
+        self._follower = ImportFollower.follow(self._catalogue.scope.roots)
+        self._follower.on_complete = self._see_imports
+        self._follower.around = self._around
+        self._wrap_new()
+        self._told = len(self._specs)
         self._hook = register_optimizer_step_post_hook(self._recorder.optimizer_stepped)
-        self._follow_optimizers()
-        self._keep_scripting()
+        self._bound.install()
+        births = Births(self._see_class)
+        for make in (births.wrappers, self._followers, self._readers, self._compilations.wrappers):
+            for place, replacement in list(make()):
+                self._replaced.put(place, replacement)
 
     def uninstall(self) -> None:
         """Put back the very objects that were replaced, where nobody replaced them since."""
         if self._hook is not None:
             self._hook.remove()
             self._hook = None
-        self._put_back()
-        self._replaced.clear()
-        self._wrapped.clear()
+        if self._follower is not None:
+            self._follower.stop()
+            self._follower = None
+        self._bound.uninstall()
+        self._replaced.put_back()
+        self._wrappers.clear()
 
-    @contextmanager
-    def suspended(self) -> Iterator[None]:
-        """Have the original functions in place for a while: for what reads their source."""
-        self._put_back()
-        try:
-            yield
-        finally:
-            for place, original, wrapper in self._replaced:
-                if place.get() is original:
-                    place.set(wrapper)
+    def tell_news(self) -> None:
+        """Have it told if functions were wrapped since that was told last."""
+        if self._told != len(self._specs):
+            self._told = len(self._specs)
+            self._on_change()
 
-    def _put_back(self) -> None:
-        for place, original, wrapper in reversed(self._replaced):
-            if place.get() is wrapper:
-                place.set(original)
+    def _wrap_new(self) -> None:
+        """Wrap what is chosen of the modules that were not read."""
+        follower = self._follower
+        modules = {
+            name: module
+            for name, module in list(sys.modules.items())
+            if name not in self._read and issubclass(type(module), types.ModuleType)
+        }
+        complete = {
+            name: module
+            for name, module in modules.items()
+            if follower is None or follower.is_complete(name)
+        }
+        self._read.update(complete)
+        chosen = self._chosen(self._catalogue.read(complete))
+        wanted = {id(function.original) for function, _ in chosen if function.place is None}
+        places = find_places(wanted, modules.values(), self._catalogue.classes) if wanted else {}
+        for function, spec in chosen:
+            place = function.place
+            held = places[id(function.original)] if place is None else [place]
+            wrapper = self._wrapper(function, spec)
+            put = [self._replaced.put(one, held_like(one.get(), wrapper)) for one in held]
+            self._note(function, spec, put)
 
-    def _wrap(self, function: ApiFunction, spec: FunctionSpec) -> None:
-        wrapper = wrap(function.original, spec, self._recorder)
-        self._wrapped.add(id(wrapper))
-        for place in function.places:
-            if (reason := self._replace(place, wrapper)) is not None:
+    def _chosen(self, functions: Iterable[ApiFunction]) -> list[tuple[ApiFunction, FunctionSpec]]:
+        """Return what is to be recorded of functions; tell of those that would say nothing."""
+        chosen = []
+        for function in functions:
+            spec = self._choice.spec(function)
+            if spec is None:
+                continue
+            if (reason := why_not(function.original)) is not None:
                 self.not_wrapped[function.name] = reason
+            else:
+                chosen.append((function, spec))
+        return chosen
 
-    def _replace(self, place: Place, wrapper: Callable[..., Any]) -> str | None:
-        """Put a wrapper in place; return why it can't be done, if so."""
-        original = place.get()
-        try:
-            place.set(wrapper)
-        except (AttributeError, TypeError) as error:
-            return str(error)
-        self._replaced.append((place, original, wrapper))
+    def _wrapper(self, function: ApiFunction, spec: FunctionSpec) -> Callable[..., Any]:
+        wrapper = wrap(function.original, spec, self._recorder)
+        if not isinstance(function.original, types.FunctionType):
+            _name_by_place(wrapper, function)
+        self._wrappers[wrapper] = spec
+        return wrapper
+
+    def _spec_in(self, function: Any) -> FunctionSpec | None:
+        """Return what is recorded of a function, if it, or one that it wraps, is a wrapper of ours.
+
+        A wrapper of an earlier recording may be in it, too.
+        """
+        while type(function) is types.FunctionType:
+            if function in self._wrappers:
+                return self._wrappers[function]
+            function = getattr(function, "__wrapped__", None)
         return None
 
-    def _follow_optimizers(self) -> None:
-        """See each optimizer when it is made, and wrap the methods of classes that users write."""
-        # Each construction of an optimizer calls this.
-        original = Optimizer._patch_step_function  # noqa: SLF001
-        see = self._see_optimizer
+    def _note(
+        self, function: ApiFunction, spec: FunctionSpec, refusals: Iterable[str | None]
+    ) -> None:
+        """Take note that a function is wrapped, unless one of its places refused."""
+        reason = next((one for one in refusals if one is not None), None)
+        if reason is None:
+            self._specs[spec.name] = spec
+        else:
+            self.not_wrapped[function.name] = reason
 
-        def patch_step_function(optimizer: Optimizer) -> None:
-            see(optimizer)
-            original(optimizer)
+    def _around(self, module: str) -> AbstractContextManager[None]:
+        """Let the machinery of torch make its tables of the functions themselves."""
+        is_machinery = self._catalogue.scope.is_closed(module)
+        return self._replaced.suspended() if is_machinery else nullcontext()
 
-        place = Place(owner=Optimizer, attribute="_patch_step_function")
-        self._replace(place, patch_step_function)
+    def _see_imports(self, ran: Iterable[str]) -> None:
+        """Wrap what is chosen of modules that were imported."""
+        try:
+            self._read.difference_update(ran)
+            self._wrap_new()
+        except Exception as error:  # noqa: BLE001  training must not feel our faults
+            self._recorder.faults.contain("the import of a module", error)
 
-    def _keep_scripting(self) -> None:
-        """Let torch.jit.script see the functions themselves: it compiles their source."""
-        original = torch.jit.script
+    def _see_class(self, kind: type) -> None:
+        """Wrap what is chosen of a class outside of the packages, such as one of the program."""
+        if not self._replaced:  # torch has wrapped in turn what told of the class
+            return
+        try:
+            for function, spec in self._chosen(self._catalogue.overrides(kind)):
+                if function.place is not None and self._spec_in(function.original) is None:
+                    wrapper = self._wrapper(function, spec)
+                    put = self._replaced.wrap_in_class(function.place, wrapper)
+                    self._note(function, spec, [put])
+        except Exception as error:  # noqa: BLE001  training must not feel our faults
+            self._recorder.faults.contain("the first object of a class", error)
+
+    def _readers(self) -> Iterable[tuple[Place, Callable[..., Any]]]:
+        return readers(self._replaced.suspended)
+
+    def _followers(self) -> Iterable[tuple[Place, Callable[..., Any]]]:
+        """See each optimizer when it is made."""
+        place = InClass(Optimizer, "_patch_step_function")
+        original, recorder = place.get(), self._recorder
 
         @functools.wraps(original)
-        def script(*args: Any, **kwargs: Any) -> Any:
-            with self.suspended():
-                return original(*args, **kwargs)
+        def patch_step_function(optimizer: Optimizer) -> None:
+            try:
+                if self._replaced:  # otherwise torch has wrapped this function in turn
+                    recorder.optimizers.add(optimizer)
+            except Exception as error:  # noqa: BLE001  training must not feel our faults
+                recorder.faults.contain("the construction of an optimizer", error)
+            original(optimizer)
 
-        self._replace(Place(owner=torch.jit, attribute="script"), script)
-
-    def _see_optimizer(self, optimizer: Optimizer) -> None:
-        recorder = self._recorder
-        try:
-            recorder.optimizers.add(optimizer)
-            for attribute in _OPTIMIZER_METHODS:
-                function = self._api.override(type(optimizer), attribute)
-                if function is None or self._is_wrapped(function.original):
-                    continue
-                if (spec := self._spec(function)) is not None:
-                    self._wrap(function, spec)
-        except Exception as error:  # noqa: BLE001  training must not feel our faults
-            recorder.faults.contain("the construction of an optimizer", error)
-
-    def _is_wrapped(self, function: Callable[..., Any] | None) -> bool:
-        """Whether `function` is a wrapper of ours, or one that torch put on top of it."""
-        while function is not None:
-            if id(function) in self._wrapped:
-                return True
-            function = getattr(function, "__wrapped__", None)
-        return False
-
-    def _spec(self, function: ApiFunction) -> FunctionSpec | None:
-        """Say what to record of a function; None: nothing."""
-        names = function.names
-        plan = self._plan
-        asked = None if plan.functions is None else frozenset(plan.observe)
-        observe_as, attributes = observation_of(names, asked)
-        chosen = _chosen(plan.functions, names)
-        if chosen is None and plan.functions is not None and observe_as is None:
-            return None
-        return FunctionSpec(
-            name=function.name,
-            bases=function.bases,
-            aliases=function.aliases,
-            parameters=function.parameters,
-            is_method=function.is_method,
-            is_optimizer_method="torch.optim.Optimizer" in {n.rpartition(".")[0] for n in names},
-            arguments=_arguments(plan.functions, chosen),
-            wants_result=plan.functions is None or any(one.result for one in chosen or ()),
-            observe_as=observe_as,
-            observe_attributes=attributes,
-        )
+        yield place, patch_step_function
 
 
-def _chosen(
-    functions: Iterable[FunctionPlan] | None, names: tuple[str, ...]
-) -> list[FunctionPlan] | None:
-    """Return the entries of a plan that speak about a function with these names."""
-    chosen = [entry for entry in functions or () if entry.name in names]
-    return chosen or None
-
-
-def _arguments(
-    functions: Iterable[FunctionPlan] | None, chosen: list[FunctionPlan] | None
-) -> frozenset[str] | None:
-    """Return the arguments to record; None: all."""
-    if functions is None or any(entry.arguments == "all" for entry in chosen or ()):
-        return None
-    return frozenset(name for entry in chosen or () for name in entry.arguments)
+def _name_by_place(wrapper: Callable[..., Any], function: ApiFunction) -> None:
+    """Let a builtin's wrapper say where it is: it is pickled by that name."""
+    module, _, name = function.name.rpartition(".")
+    if function.place is not None:
+        module, name = "torch", f"{qualname_of(function.place.owner)}.{name}"
+    wrapper.__module__, wrapper.__qualname__ = module, name

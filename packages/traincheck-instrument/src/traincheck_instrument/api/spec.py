@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import attrs
+
+from traincheck_instrument.api.observation import Point
+from traincheck_instrument.encode.text import key_text
+from traincheck_trace_schema.codec import dumps
 
 
 @attrs.frozen(kw_only=True)
 class FunctionSpec:
     """A wrapped function; `arguments` None means all of them.
 
-    `observe_as` names what a call of it does to variables, such as "backward": they are looked at
-    when it begins and ends, unless a call that does the same is open.
+    `point` says what a call of it does to variables, such as "backward": they are looked at when it
+    begins and ends, unless a call that does the same is open.
     """
 
     name: str
@@ -21,8 +27,7 @@ class FunctionSpec:
     is_optimizer_method: bool = False
     arguments: frozenset[str] | None = None
     wants_result: bool = True
-    observe_as: str | None = None
-    observe_attributes: tuple[str, ...] = ()
+    point: Point | None = None
 
     @property
     def wants_any_argument(self) -> bool:
@@ -32,3 +37,23 @@ class FunctionSpec:
     def wants(self, argument: str) -> bool:
         """Whether an argument is recorded."""
         return self.arguments is None or argument in self.arguments
+
+    @cached_property
+    def is_optimizer_step(self) -> bool:
+        """Whether it is the step of an optimizer."""
+        return self.is_optimizer_method and self.name.endswith(".step")
+
+    @cached_property
+    def name_text(self) -> str:
+        """The name as JSON."""
+        return dumps(self.name)
+
+    @cached_property
+    def argument_keys(self) -> tuple[str | None, ...]:
+        """What `key_of` says of the positional parameters; `self` is told beside the arguments."""
+        keys = [self.key_of(name) for name in self.parameters]
+        return (None, *keys[1:]) if self.is_method else tuple(keys)
+
+    def key_of(self, argument: str) -> str | None:
+        """Return the name of an argument as JSON; None if it is not recorded."""
+        return key_text(argument) if self.wants(argument) else None

@@ -2,5 +2,6 @@
 
 from traincheck_instrument.encode.encoder import Encoder
 from traincheck_instrument.encode.scalars import Json
+from traincheck_instrument.encode.text import TextEncoder
 
-__all__ = ["Encoder", "Json"]
+__all__ = ["Encoder", "Json", "TextEncoder"]

@@ -17,8 +17,8 @@ from traincheck_instrument.encode.scalars import Json
 from traincheck_trace_schema.codec import dumps
 
 _MAX_DEPTH = 4
-_MAX_ITEMS = 32  # of one container
-_MAX_ITEMS_IN_ALL = 256  # of a value, whatever way they are nested
+MAX_ITEMS = 32  # of one container
+MAX_ITEMS_IN_ALL = 256  # of a value, whatever way they are nested
 _MAX_SORTED = 1024  # items whose order is found out; to sort those of a set takes 50 us
 
 
@@ -27,7 +27,7 @@ class Walk:
     """Where the encoding of one value stands: how deep, and how many items it may still take."""
 
     depth: int = 0
-    left: int = _MAX_ITEMS_IN_ALL
+    left: int = MAX_ITEMS_IN_ALL
 
 
 Encode: TypeAlias = Callable[[Any, Walk | None], Json]  # None: the value is no item
@@ -118,7 +118,7 @@ def _encode_in_order(items: Iterable[Any], length: int, encode: Encode, walk: Wa
         known = list(items)
         if any(all(type(item) is kind for item in known) for kind in (int, str)):
             return _encode_items(sorted(known), length, encode, walk)
-        if length <= min(_MAX_ITEMS, walk.left):
+        if length <= min(MAX_ITEMS, walk.left):
             return sorted(_encode_items(known, length, encode, walk), key=dumps)
     return [_more(length)]
 
@@ -126,7 +126,7 @@ def _encode_in_order(items: Iterable[Any], length: int, encode: Encode, walk: Wa
 def _take(items: Iterable[Any], length: int, walk: Walk) -> tuple[list[Any], int]:
     """Return the items that may be encoded, and how many more there are."""
     # At once, so that no other thread can change the container in between.
-    taken = list(islice(items, min(_MAX_ITEMS, walk.left)))
+    taken = list(islice(items, min(MAX_ITEMS, walk.left)))
     walk.left -= len(taken)
     return taken, length - len(taken)
 

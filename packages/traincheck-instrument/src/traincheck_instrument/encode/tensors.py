@@ -25,7 +25,7 @@ _dtype_of = vars(TensorBase)["dtype"].__get__
 _device_of = vars(TensorBase)["device"].__get__
 _layout_of = vars(TensorBase)["layout"].__get__
 _requires_grad = vars(TensorBase)["requires_grad"].__get__
-_is_wrapped = _functorch.is_functorch_wrapped_tensor
+is_wrapped = _functorch.is_functorch_wrapped_tensor  # by `vmap` and the like
 _is_nested = vars(TensorBase)["is_nested"].__get__
 
 Describe: TypeAlias = Callable[[torch.Tensor], dict[str, "Json"]]
@@ -81,10 +81,14 @@ class TensorDescriber:
             return self._describe_guarded
         return self._describe_plain if _is_plain(kind) else self._describe
 
+    def is_plain(self, kind: type) -> bool:
+        """Whether the tensors of a type are described as torch has them."""
+        return self.describer(kind) == self._describe_plain
+
     def _describe_plain(self, value: torch.Tensor) -> dict[str, Json]:
         """Describe a tensor as `_describe` does, in two thirds of the time; nearly all are such."""
         dtype = self._dense_dtypes.get(value.dtype)
-        if dtype is None or value.layout is not torch.strided or _is_wrapped(value):
+        if dtype is None or value.layout is not torch.strided or is_wrapped(value):
             return self._describe(value)
         try:
             shape = list(value.shape)
@@ -113,7 +117,7 @@ class TensorDescriber:
         }
         if _layout_of(value) is not torch.strided or dtype in _QUANTIZED or None in shape:
             described["layout"] = _unusual_layout(value, dtype)
-        elif _is_wrapped(value):
+        elif is_wrapped(value):
             described["layout"] = "functorch"
         if _requires_grad(value):
             described["requires_grad"] = True

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from traincheck_instrument.sink.lines import Record
+from traincheck_instrument.sink.lines import Line, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,10 +26,11 @@ class Facts:
 
     _known: dict[tuple[str, object], Record] = attrs.field(factory=dict)
 
-    def learn(self, records: Iterable[Record]) -> None:
+    def learn(self, records: Iterable[Line]) -> None:
         """Remember the facts among records, each in place of what it replaces."""
-        for fact in [record for record in records if record["kind"] in KINDS]:
-            self._known[fact["kind"], fact.get("name", fact.get("id"))] = fact
+        for one in records:
+            if not isinstance(one, str) and one["kind"] in KINDS:
+                self._known[one["kind"], one.get("name", one.get("id"))] = one
 
     def all(self) -> list[Record]:
         """Return every fact, in the order in which they were told."""

@@ -5,24 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from traincheck_trace_schema.codec import dumps
+from traincheck_trace_schema.codec import dumps, loads
 
 Record: TypeAlias = Mapping[str, Any]
+Line: TypeAlias = Record | str  # a record, or the text of one that is no fact, its kind first
 
 _NOWHERE = {"thread": 0, "seq": 0, "step": -1}
 _PLACE = (*_NOWHERE, "eval_pass", "eval_step", "micro_step")
+_KIND_AT = len('{"kind":"')
 _REFUSED = (TypeError, ValueError, OverflowError, RecursionError)
 
 
-def encode_lines(records: Sequence[Record]) -> tuple[bytes, list[str]]:
+def encode_lines(records: Sequence[Line]) -> tuple[bytes, list[str]]:
     """Return records as lines, and their kinds; a gap stands in place of one that has no JSON."""
     try:
-        texts = [*map(dumps, records)]
+        texts = [*map(_text, records)]
     except _REFUSED:
         records = [*map(_or_gap, records)]
-        texts = [*map(dumps, records)]
+        texts = [*map(_text, records)]
     texts.append("")  # the last line ends too
-    return "\n".join(texts).encode(), [record["kind"] for record in records]
+    return "\n".join(texts).encode(), [*map(kind_of, records)]
+
+
+def kind_of(line: Line) -> str:
+    """Return the kind of a record."""
+    if isinstance(line, str):
+        return line[_KIND_AT : line.index('"', _KIND_AT)]
+    kind: str = line["kind"]
+    return kind
+
+
+def record_of(line: Line) -> Record:
+    """Return the record that a text is of."""
+    record: Record = loads(line) if isinstance(line, str) else line
+    return record
 
 
 def gap(reason: str, near: Record, *, count: int | None, detail: str = "") -> Record:
@@ -37,7 +53,13 @@ def last_gap(reason: str, last: Record, detail: str) -> Record:
     return gap(reason, {**last, "seq": last.get("seq", -1) + 1}, count=None, detail=detail)
 
 
-def _or_gap(record: Record) -> Record:
+def _text(line: Line) -> str:
+    return line if isinstance(line, str) else dumps(line)
+
+
+def _or_gap(record: Line) -> Line:
+    if isinstance(record, str):
+        return record
     try:
         dumps(record)
     except _REFUSED as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from traincheck_instrument.sink.facts import KINDS
-from traincheck_instrument.sink.lines import Record, gap
+from traincheck_instrument.sink.lines import Line, Record, gap, kind_of, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,23 +19,25 @@ class Losses:
 
     facts: list[Record] = attrs.field(factory=list)
     others: int = 0
-    _last: Record | None = None  # of the others
+    _last: Line | None = None  # of the others
 
     def __bool__(self) -> bool:
         return bool(self.facts or self.others)
 
-    def add(self, records: Iterable[Record]) -> None:
+    def add(self, records: Iterable[Line]) -> None:
         """Take note that records are lost."""
         for record in records:
-            if record["kind"] in KINDS:
-                self.facts.append(record)
+            if kind_of(record) in KINDS:
+                self.facts.append(record_of(record))
             else:
                 self.others += 1
                 self._last = record
 
     def gaps(self) -> list[Record]:
         """Return the record that says that others are missing, if any are."""
-        return [gap("disk", self._last or {}, count=self.others)] if self.others else []
+        if not self.others:
+            return []
+        return [gap("disk", record_of(self._last or {}), count=self.others)]
 
     def clear(self) -> None:
         """Take note that all is told."""

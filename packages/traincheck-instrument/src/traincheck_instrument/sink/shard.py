@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from traincheck_instrument.sink.lines import Record
+    from traincheck_instrument.sink.lines import Line, Record
 
 _WRITE_AT = 256  # records; about 100 kB, half a millisecond to encode
 _COMPRESS_AT = 1024  # records; fewer compress less, more hardly better
@@ -64,11 +64,12 @@ class Shard:
         self._begin()
 
     def _begin(self) -> None:
-        self._waiting: deque[Record] = deque()
+        self._waiting: deque[Line] = deque()
         self._wake = Wake()
         self._opening = threading.Lock()  # who gets it opens the file; it is never given back
         self._thread: threading.Thread | None = None
         self._writer = self._new_writer()
+        self.writer_ns = 0  # CPU time of the thread that writes
         self._is_stopped = False  # nothing is taken any more
         self._is_closed = False
 
@@ -85,6 +86,11 @@ class Shard:
     def path(self) -> Path:
         """The file that this process writes."""
         return self._writer.file.path
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file is begun, so that its header is told."""
+        return self._thread is not None
 
     @property
     def gaps(self) -> int:
@@ -108,8 +114,8 @@ class Shard:
             raise
         self._thread = thread
 
-    def append(self, record: Record) -> None:
-        """Take a record, which must not change any more.
+    def append(self, record: Line) -> None:
+        """Take a record, which must not change any more, or its text.
 
         A signal handler of the program may interrupt this, and call it.
         """
@@ -155,6 +161,7 @@ class Shard:
             while not (self._is_closed or self._is_over()):
                 self._wake.wait(_FLUSH_SECONDS)
                 self._write_waiting()
+                self.writer_ns = time.thread_time_ns()
             self._write_waiting()
         except Exception as error:  # noqa: BLE001  a fault of ours ends the trace, not the training
             self._stop()

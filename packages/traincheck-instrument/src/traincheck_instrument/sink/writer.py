@@ -10,7 +10,15 @@ import attrs
 from traincheck_instrument.sink.facts import KINDS, Facts, in_order
 from traincheck_instrument.sink.file import TraceFile
 from traincheck_instrument.sink.limit import SizeLimit
-from traincheck_instrument.sink.lines import Record, encode_lines, gap, last_gap
+from traincheck_instrument.sink.lines import (
+    Line,
+    Record,
+    encode_lines,
+    gap,
+    kind_of,
+    last_gap,
+    record_of,
+)
 from traincheck_instrument.sink.losses import Losses
 from traincheck_instrument.sink.notices import Notices
 
@@ -34,8 +42,8 @@ class Writer:
     gaps: int = 0  # how often the file says that records were lost
     _facts: Facts = attrs.field(factory=Facts)
     _losses: Losses = attrs.field(factory=Losses)
-    _last: Record | None = None  # that has a place, of all that came
-    _last_other: Record | None = None  # that is no fact
+    _last: Line | None = None  # that has a place, of all that came
+    _last_other: Line | None = None  # that is no fact
     _ending: Record | None = None  # the gap with which the trace ends
     _owes_ending: bool = False
     _notices: Notices = attrs.field(factory=Notices)
@@ -50,7 +58,7 @@ class Writer:
         """Whether the file has to say yet that records are missing."""
         return bool(self._losses) or self._owes_ending
 
-    def write(self, records: Sequence[Record]) -> None:
+    def write(self, records: Sequence[Line]) -> None:
         """Append records, or after the end of the trace none; tell what was lost before."""
         if self._ending is not None:
             if self._owes_ending or not self.file.is_intact():
@@ -63,7 +71,7 @@ class Writer:
         if self._is_admitted(len(content), is_anew=is_anew, is_least=is_least):
             self._learn(records)
             if self._put(content, kinds, is_anew=is_anew):
-                self.gaps += kinds.count("gap") - sum(one["kind"] == "gap" for one in records)
+                self.gaps += kinds.count("gap") - _count_gaps(records)
                 self._losses.clear()
             else:
                 self._losses.add(records)
@@ -105,7 +113,7 @@ class Writer:
         self._end_with("limit", detail)
 
     def _end_with(self, reason: str, detail: str) -> None:
-        self._ending = last_gap(reason, self._last or {}, detail)
+        self._ending = last_gap(reason, record_of(self._last or {}), detail)
         self._owes_ending = True
         self._losses.facts.clear()  # nothing comes that could refer to them
         self._write_ending(self._ending)
@@ -131,11 +139,11 @@ class Writer:
             return False
         return self.limit is None or self.limit.has_room(self._own_name(), size)
 
-    def _learn(self, records: Sequence[Record]) -> None:
+    def _learn(self, records: Sequence[Line]) -> None:
         """Remember what may have to be told again, and where records would be missing."""
         self._facts.learn(records)
         self._last = next((one for one in reversed(records) if "seq" in one), self._last)
-        others = (one for one in reversed(records) if one["kind"] not in KINDS)
+        others = (one for one in reversed(records) if kind_of(one) not in KINDS)
         self._last_other = next(others, self._last_other)
 
     def _told_before(self, *, is_anew: bool) -> list[Record]:
@@ -146,7 +154,7 @@ class Writer:
         missing += sum(count for kind, count in self.counts.items() if kind not in KINDS)
         told = self._facts.all()
         if missing and self._last_other is not None:
-            told.append(gap("disk", self._last_other, count=missing))
+            told.append(gap("disk", record_of(self._last_other), count=missing))
         return in_order(told)
 
     def _is_admitted(self, more: int, *, is_anew: bool, is_least: bool) -> bool:
@@ -174,3 +182,8 @@ class Writer:
             return False
         self.counts.update(kinds)
         return True
+
+
+def _count_gaps(records: Sequence[Line]) -> int:
+    """Count the gaps that were handed over; none of them comes as text."""
+    return sum(not isinstance(one, str) and one["kind"] == "gap" for one in records)

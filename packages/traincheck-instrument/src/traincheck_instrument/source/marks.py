@@ -6,13 +6,17 @@ import ast
 import copy
 from typing import TYPE_CHECKING
 
+from traincheck_instrument.source.script import FUNCTION
+
 if TYPE_CHECKING:
     from traincheck_instrument.source.script import Script
     from traincheck_instrument.source.tracking import Binder, Tracked
 
 MODULE = "traincheck_instrument"
 _ALIAS = "__traincheck__"  # ends in underscores: not mangled inside classes
-_BY_HAND = frozenset({"start_step", "start_eval_step", "annotate_stage", "track"})
+BEGIN_STEPS = frozenset({"start_step", "training_step"})
+BEGIN_STAGES = frozenset({"annotate_stage", "evaluation"})
+_BY_HAND = frozenset({*BEGIN_STEPS, *BEGIN_STAGES, "start_eval_step", "track"})
 
 
 def marks_by_hand(script: Script) -> frozenset[str]:
@@ -20,6 +24,9 @@ def marks_by_hand(script: Script) -> frozenset[str]:
     called = {
         script.dotted(node.func) for node in ast.walk(script.tree) if isinstance(node, ast.Call)
     }
+    for function in ast.walk(script.tree):
+        if isinstance(function, FUNCTION):
+            called.update(map(script.dotted, function.decorator_list))
     return frozenset(name for name in _BY_HAND if f"{MODULE}.{name}" in called)
 
 

@@ -7,10 +7,11 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from traincheck_instrument.source.script import DEFINITION, LOOP, Function, Loop
+from traincheck_instrument.source.guards import leaves, tests_finiteness
 from traincheck_instrument.source.values import registers_hook
 
 if TYPE_CHECKING:
+    from traincheck_instrument.source.script import Function, Loop
     from traincheck_instrument.source.values import Meanings
 
 
@@ -65,7 +66,7 @@ class Occurrences:
         for statement in statements:
             result = max(result, min(self._statement(statement), limit))
             if self._guarded_after:
-                if is_due and isinstance(statement, ast.If) and _leaves(statement):
+                if is_due and _skips(statement):
                     limit = Certainty.SOMETIMES
                 is_due |= self._guarded_after._statement(statement) > Certainty.NEVER  # noqa: SLF001  its own class
         return result
@@ -73,7 +74,8 @@ class Occurrences:
     def _statement(self, statement: ast.stmt) -> Certainty:
         match statement:
             case ast.If(test=test, body=body, orelse=orelse):
-                found = [self._expression(test), self._branches([body, orelse])]
+                branches = [body] if tests_finiteness(test) and not orelse else [body, orelse]
+                found = [self._expression(test), self._branches(branches)]
             case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
                 limit = Certainty.SOMETIMES if _accumulates(items) else Certainty.ALWAYS
                 found = [self._expression(item.context_expr) for item in items]
@@ -150,16 +152,13 @@ def _accumulates(items: Sequence[ast.withitem]) -> bool:
     )
 
 
-def _leaves(statement: ast.stmt) -> bool:
-    """Whether a branch goes to the next iteration, or out of the function."""
-    waiting: list[ast.AST] = [statement]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Continue | ast.Return):
-            return True
-        if not isinstance(node, (*DEFINITION, *LOOP)):
-            waiting.extend(ast.iter_child_nodes(node))
-    return False
+def _skips(statement: ast.stmt) -> bool:
+    """Whether a branch may go on to the next pass, other than to give up one gone wrong."""
+    return (
+        isinstance(statement, ast.If)
+        and leaves(statement, (ast.Continue, ast.Return))
+        and not tests_finiteness(statement.test)
+    )
 
 
 def _matches_all(pattern: ast.pattern) -> bool:

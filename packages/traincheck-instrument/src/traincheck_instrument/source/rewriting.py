@@ -12,6 +12,7 @@ import attrs
 
 from traincheck_instrument.source import marks
 from traincheck_instrument.source.evaluation import evaluation_loops, mode_set_by
+from traincheck_instrument.source.guards import first_of_work
 from traincheck_instrument.source.recursion import deep_recursion
 from traincheck_instrument.source.script import LOOP, Loop, Script, decoded, is_method, parse
 from traincheck_instrument.source.tracking import (
@@ -65,6 +66,11 @@ class Findings:
     bound: BoundNames
     is_too_deep: bool = False  # nothing was found, as expressions are nested too deep to be read
 
+    @property
+    def has_marks(self) -> bool:
+        """Whether anything is put into the script."""
+        return bool(self.loops or self.tracked)
+
 
 _NOTHING_FOUND = Findings(
     loops=(), tracked=(), by_hand=frozenset(), bound=BoundNames((), ()), is_too_deep=True
@@ -79,6 +85,11 @@ class Rewritten:
     source: str | bytes
     filename: str
     findings: Findings
+
+    def names_left(self, models: Sequence[str]) -> tuple[str, ...]:
+        """Return those of the names to track that nothing is assigned to here."""
+        found = {one.name for one in self.findings.tracked}
+        return tuple(name for name in models if name not in found)
 
     def code(self) -> CodeType:
         """Compile it under the user's file name."""
@@ -99,13 +110,22 @@ class Rewritten:
         return _HEADER.format(filename=self.filename) + shown + "\n"
 
 
-def rewrite(source: str | bytes, filename: str, models: Sequence[str]) -> Rewritten:
+def rewrite(
+    source: str | bytes,
+    filename: str,
+    models: Sequence[str],
+    *,
+    by_hand: Collection[str] = (),
+    is_module: bool = False,
+) -> Rewritten:
     """Put the marks into a script.
 
     Args:
         source: The script; bytes are decoded as its encoding line says.
         filename: What its code is compiled under.
         models: Names to track at each assignment, as `model` or `self.model`.
+        by_hand: Our functions that other files of the program call themselves.
+        is_module: It is imported by the script: only what is sure is marked.
 
     Raises:
         ConfigError: it is no Python.
@@ -114,27 +134,35 @@ def rewrite(source: str | bytes, filename: str, models: Sequence[str]) -> Rewrit
     with contextlib.suppress(RecursionError, MemoryError):  # the parser raises the latter
         script = parse(source, filename)
         with deep_recursion():
-            findings = _mark(script, models)
+            findings = _mark(script, models, frozenset(by_hand), is_module=is_module)
         tree = script.tree
     return Rewritten(tree=tree, source=source, filename=filename, findings=findings)
 
 
-def _mark(script: Script, models: Sequence[str]) -> Findings:
+def _mark(
+    script: Script, models: Sequence[str], by_hand: frozenset[str], *, is_module: bool
+) -> Findings:
     """Put the marks into the tree of a script."""
     meanings = Meanings(script)
     reach = Reach(meanings)
-    by_hand = marks.marks_by_hand(script)
+    own = marks.marks_by_hand(script)
+    by_hand |= own
     bound = bound_names(script, meanings)
-    training = training_loops(script, meanings, reach)
-    evaluation = evaluation_loops(script, meanings, reach, frozenset(training))
+    training = training_loops(script, meanings, reach, backward_counts=not is_module)
+    # In a file that trains nothing, `validate` may be about anything.
+    trusts_names = bool(training) or not is_module
+    evaluation = evaluation_loops(
+        script, meanings, reach, frozenset(training), trusts_names=trusts_names
+    )
     plan = _Plan(
-        training={} if "start_step" in by_hand else training,
+        training={} if by_hand & marks.BEGIN_STEPS else training,
         evaluation=frozenset() if "start_eval_step" in by_hand else evaluation,
         tracked=[] if "track" in by_hand else list(tracked_assignments(script, models)),
         stages=[] if "annotate_stage" in by_hand else list(_training_modes(script, meanings)),
-        marks_stages="annotate_stage" not in by_hand,
+        marks_stages=by_hand.isdisjoint(marks.BEGIN_STAGES),
+        starts={loop: first_of_work(script, meanings, loop) for loop in training},
     )
-    findings = plan.findings(script.filename, by_hand, bound)
+    findings = plan.findings(script.filename, own, bound)
     plan.apply(script.tree)
     return findings
 
@@ -144,6 +172,7 @@ class _Plan:
     """What is to be put in, and where."""
 
     training: Mapping[Loop, bool]
+    starts: Mapping[Loop, ast.stmt | None]  # of each: what its mark stands before, if not first
     evaluation: frozenset[Loop]
     tracked: Sequence[Tracked]
     stages: Collection[ast.stmt]  # after which training begins
@@ -195,11 +224,13 @@ class _Plan:
         return after
 
     def _mark_loop(self, loop: Loop) -> None:
-        first = loop.body[0]
         if loop in self.training:
-            loop.body.insert(0, marks.step_mark(first, accumulating=self.training[loop]))
+            start = self.starts[loop]
+            near = start or loop.body[0]
+            at = loop.body.index(start) if start else 0
+            loop.body.insert(at, marks.step_mark(near, accumulating=self.training[loop]))
         elif loop in self.evaluation:
-            loop.body.insert(0, marks.eval_step_mark(first))
+            loop.body.insert(0, marks.eval_step_mark(loop.body[0]))
 
     def _with_marks(
         self, block: Sequence[ast.stmt], after: Mapping[ast.stmt, Sequence[ast.stmt]]
@@ -231,13 +262,25 @@ def _runs_training(script: Script, meanings: Meanings, call: ast.Call) -> bool:
     """Whether `X.train()` is a training run: that of a trainer, not of a module."""
     assert isinstance(call.func, ast.Attribute)  # noqa: S101  for the type checker
     receiver = call.func.value
-    if "trainer" in ast.unparse(receiver).lower():
+    if _is_trainer(script, receiver):
         return True
     classes = [value.cls for value in meanings.of(receiver) if isinstance(value, Instance)]
     if isinstance(receiver, ast.Name) and receiver.id == "self":
         around = script.class_around(receiver)
         classes += [around] if around else []
     return any(script.method(cls, "train") and not script.is_module_class(cls) for cls in classes)
+
+
+def _is_trainer(script: Script, receiver: ast.expr) -> bool:
+    """Whether an object is a trainer, by its name or by that of what it is made by."""
+    spelled = ast.unparse(receiver)
+    names = [spelled]
+    for node in ast.walk(script.tree):
+        match node:
+            case ast.Assign(targets=targets, value=ast.Call(func=maker)):
+                if spelled in map(ast.unparse, targets):
+                    names.append(script.dotted(maker) or "")
+    return any("trainer" in name.lower() for name in names)
 
 
 def _insert_import(tree: ast.Module) -> None:

@@ -41,8 +41,17 @@ class Reach:
         return self._known[function]
 
 
-def training_loops(script: Script, meanings: Meanings, reach: Reach) -> Mapping[Loop, bool]:
-    """Return the training loops, each with whether its optimizer steps stand under a condition."""
+def training_loops(
+    script: Script, meanings: Meanings, reach: Reach, *, backward_counts: bool = True
+) -> Mapping[Loop, bool]:
+    """Return the training loops, each with whether its optimizer steps stand under a condition.
+
+    Args:
+        script: The script.
+        meanings: What its names stand for.
+        reach: Which loops run while another does.
+        backward_counts: Where no optimizer steps, a loop that goes backward is a training loop.
+    """
     backward = Occurrences(meanings, _is_backward)
     steps = Occurrences(meanings, _Steps(meanings).is_step, guarded_after=backward)
     guesses = Occurrences(meanings, _Steps(meanings).may_be_step, guarded_after=backward)
@@ -51,7 +60,7 @@ def training_loops(script: Script, meanings: Meanings, reach: Reach) -> Mapping[
     for loop, known in certainty.items():
         if known == Certainty.NEVER and _holds(backward, loop, reach):
             certainty[loop] = guesses.in_iteration(loop)
-    if not any(certainty.values()):
+    if backward_counts and not any(certainty.values()):
         certainty = dict.fromkeys(certainty, Certainty.NEVER) | {
             loop: Certainty.ALWAYS for loop in certainty if backward.in_iteration(loop)
         }

@@ -22,8 +22,31 @@ _OPTIMIZER_CLASSES = word_set(
     "Adadelta Adafactor Adagrad Adam Adam8bit AdamW AdamW8bit Adamax ASGD LAMB LARS LBFGS Lion "
     "Muon NAdam PagedAdamW8bit RAdam RMSprop Rprop SGD Shampoo SOAP Sophia SparseAdam"
 )
-_OTHER_STEPPERS = word_set(
-    "env envs environment simulator simulation game world prof profile profiler"
+_ENVIRONMENTS = word_set("env envs environment simulator simulation game world")
+_OTHER_STEPPERS = _ENVIRONMENTS | word_set("prof profile profiler")
+_MODELS = word_set(
+    "actor backbone critic discriminator model models module net nets network networks policy "
+    "resnet student teacher transformer unet"
+)
+_AFTER_MODEL = word_set("ddp ema engine")  # `model_ema` is a model as `netG` is, `model_path` none
+# What is called in a loop of evaluation, too, and is none.
+_NO_MODELS = word_set(
+    "augment augmentation augmentations callback callbacks collate dist distribution log logger "
+    "metric metrics normalize preprocess preprocessing preprocessor print processor random rng "
+    "tokenizer transform transforms vocab"
+)
+_EPOCHS = word_set("ep epoch epochs")
+# What is done with a model, rather than asking it.
+_HANDLING = word_set(
+    "add append apply average broadcast build check checkpoint compare convert copy count create "
+    "download export fit freeze fuse init initialize learn load log make merge move optimize plot "
+    "prepare print prune push quantize read register reset restore resume save set setup share "
+    "show summarize summary swap sync to track train training transfer unfreeze update upload "
+    "visualize watch write zero"
+)
+# What such a thing is done with; a function that makes an epoch has a loop of its own.
+_HANDLED = word_set(
+    "cuda device dict ema epoch half hook module parameter parameters step steps submodule weights"
 )
 
 
@@ -49,6 +72,36 @@ def says_evaluation(name: str) -> bool:
     """Whether a function with this name evaluates; `make_test_set` only prepares."""
     parts = words(name)
     return not _EVALUATING.isdisjoint(parts) and _PREPARING.isdisjoint(parts[:1])
+
+
+def says_model(name: str) -> bool:
+    """Whether a variable of this name is a model; `load_model` and `model_path` are none."""
+    parts = list(words(name))
+    if not (_HANDLING | _PREPARING).isdisjoint(parts[:1]):
+        return False
+    while parts and (len(parts[-1]) == 1 or parts[-1] in _AFTER_MODEL):
+        parts.pop()
+    return bool(parts) and parts[-1] in _MODELS
+
+
+def says_no_model(name: str) -> bool:
+    """Whether a variable of this name is a metric, a transform or the like."""
+    return not _NO_MODELS.isdisjoint(words(name))
+
+
+def says_handling(name: str) -> bool:
+    """Whether a function with this name does something with a model other than to ask it."""
+    return not (_HANDLING | _HANDLED).isdisjoint(words(name))
+
+
+def says_epoch(name: str) -> bool:
+    """Whether a variable of this name counts epochs."""
+    return not _EPOCHS.isdisjoint(words(name))
+
+
+def says_environment(name: str) -> bool:
+    """Whether a variable of this name is an environment in which a policy acts."""
+    return not _ENVIRONMENTS.isdisjoint(words(name))
 
 
 def role_of_name(name: str) -> Role | None:

@@ -5,12 +5,18 @@ The object stays the same, so ties, hooks and the optimizers that hold it stay t
 
 from __future__ import annotations
 
+import sys
 import weakref
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from multiprocessing.reduction import ForkingPickler
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.multiprocessing.reductions import reduce_tensor
 from torch.optim.optimizer import _foreach_supported_types
+
+if TYPE_CHECKING:
+    from traincheck_instrument.trackers.noticing import Noticing
 
 Assigned = Callable[[torch.nn.Parameter], None]
 
@@ -48,25 +54,55 @@ TrackedParameter.__name__ = torch.nn.Parameter.__name__
 TrackedParameter.__qualname__ = torch.nn.Parameter.__qualname__
 
 
-class ParameterPatches:
-    """Makes parameters tracked ones, and lets torch treat them like any other."""
+class SubclassTracker:
+    """Makes parameters tracked ones, and lets torch treat them like any other.
 
-    def __init__(self, on_assignment: Assigned) -> None:
-        self._on_assignment = on_assignment
-        self._original_new: Any = None
-        self._converted: dict[int, weakref.ref[torch.nn.Parameter]] = {}
+    In steps that are not recorded they are plain ones: for every operation on an instance of a
+    subclass torch asks what that class thinks of it, which was 5% of the step of a small
+    transformer.
+    """
+
+    def __init__(self, noticing: Noticing) -> None:
+        self._noticing = noticing
+        self._replaced_new: tuple[Any, Any] | None = None  # what was there, and what is
+        self._known: dict[int, weakref.ref[torch.nn.Parameter]] = {}
+        self._is_resting = False
+
+    def adopt(self, model: torch.nn.Module, name: str) -> None:
+        """Leave the model as it is."""
 
     def convert(self, parameter: torch.nn.Parameter) -> None:
         """Make a plain parameter a tracked one, in place."""
         if type(parameter) is torch.nn.Parameter:
-            parameter.__class__ = TrackedParameter
-            self._converted[id(parameter)] = weakref.ref(parameter)
+            key, known = id(parameter), self._known
+            known[key] = weakref.ref(parameter, lambda _: known.pop(key, None))
+            if not self._is_resting:
+                _set_class(parameter, TrackedParameter)
+
+    def release(self, tensor: torch.Tensor) -> bool:
+        """Make a parameter a plain one that nothing here refers to."""
+        if self._known.pop(id(tensor), None) is None:
+            return False
+        if type(tensor) is TrackedParameter:
+            _set_class(tensor, torch.nn.Parameter)
+        return True
+
+    def rest(self) -> None:
+        """Make the parameters plain ones for a while."""
+        if not _has_compiled():
+            self._is_resting = True
+            self._make_all(torch.nn.Parameter)
+
+    def wake(self) -> None:
+        """Make the parameters tracked ones again."""
+        if self._is_resting and not _has_compiled():
+            self._is_resting = False
+            self._make_all(TrackedParameter)
 
     def install(self) -> None:
         """Let torch take tracked parameters for parameters; may be called twice."""
-        if self._original_new is not None:
+        if self._replaced_new is not None:
             return
-        self._original_new = vars(torch.nn.Parameter)["__new__"]
         original = torch.nn.Parameter.__new__
 
         def new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> Any:  # noqa: FBT001, FBT002  torch's signature
@@ -75,21 +111,52 @@ class ParameterPatches:
                 data = data.detach()
             return original(cls, data, requires_grad)
 
+        replaced = vars(torch.nn.Parameter)["__new__"]
         torch.nn.Parameter.__new__ = new_parameter  # type: ignore[method-assign]
+        self._replaced_new = replaced, vars(torch.nn.Parameter)["__new__"]
         # Optimizers take their foreach implementation for the listed types only.
         _foreach_supported_types.append(TrackedParameter)
-        TrackedParameter.on_assignment = self._on_assignment
+        ForkingPickler.register(TrackedParameter, _reduce)
+        TrackedParameter.on_assignment = self._noticing.assigned
 
     def uninstall(self) -> None:
-        """Put back what was there; may be called twice."""
-        if self._original_new is None:
+        """Put back what was there, if nobody replaced it since; may be called twice."""
+        if self._replaced_new is None:
             return
-        torch.nn.Parameter.__new__ = self._original_new  # type: ignore[method-assign]
-        self._original_new = None
+        original, ours = self._replaced_new
+        if vars(torch.nn.Parameter)["__new__"] is ours:
+            torch.nn.Parameter.__new__ = original  # type: ignore[method-assign]
+        self._replaced_new = None
         _foreach_supported_types.remove(TrackedParameter)
+        reducers = ForkingPickler._extra_reducers  # type: ignore[attr-defined]  # noqa: SLF001  no public way
+        reducers.pop(TrackedParameter, None)
         TrackedParameter.on_assignment = None
-        for reference in self._converted.values():
-            parameter = reference()
-            if parameter is not None and type(parameter) is TrackedParameter:
-                parameter.__class__ = torch.nn.Parameter  # type: ignore[assignment]
-        self._converted.clear()
+        self._make_all(torch.nn.Parameter)
+        self._known.clear()
+
+    def _make_all(self, cls: type[torch.nn.Parameter]) -> None:
+        for parameter in self._parameters():
+            if type(parameter) in (torch.nn.Parameter, TrackedParameter):
+                _set_class(parameter, cls)
+
+    def _parameters(self) -> Iterator[torch.nn.Parameter]:
+        for reference in list(self._known.values()):
+            if (parameter := reference()) is not None:
+                yield parameter
+
+
+def _reduce(parameter: torch.Tensor) -> tuple[Any, ...]:
+    """Send a parameter to another process as what it was: in shared memory, not as a copy."""
+    rebuild, arguments = reduce_tensor(parameter)  # type: ignore[no-untyped-call]
+    plain = (torch.nn.Parameter if one is TrackedParameter else one for one in arguments)
+    return rebuild, tuple(plain)
+
+
+def _set_class(parameter: torch.Tensor, cls: type[torch.nn.Parameter]) -> None:
+    parameter.__class__ = cls
+
+
+def _has_compiled() -> bool:
+    """Whether torch.compile was at work: for another class it would compile all over again."""
+    compiler = sys.modules.get("torch._dynamo.utils")
+    return compiler is not None and bool(compiler.counters.get("frames"))

@@ -1,208 +1,214 @@
-"""The variables of tracked models: what they are called, and how their state changes."""
+"""The variables of tracked models and what trains them: what they are called, how they change."""
 
 from __future__ import annotations
 
-import math
+import itertools
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, TypeAlias
 
-import attrs
 import torch
-from torch.nn.parameter import is_lazy
+from torch.amp import GradScaler
+from torch.optim.lr_scheduler import LRScheduler
 
-from traincheck_instrument.encode.scalars import MAX_NAME, start_of_text
-from traincheck_instrument.trackers.digest import (
-    digest_text,
-    fingerprint,
-    is_readable,
-    largest,
-)
+from traincheck_instrument.trackers.content import Contents
+from traincheck_instrument.trackers.module_tree import find, outline
+from traincheck_instrument.trackers.object_variables import ObjectVariables
+from traincheck_instrument.trackers.parameter_groups import ParameterGroups
+from traincheck_instrument.trackers.schedules import Scalers, Schedulers
+from traincheck_instrument.trackers.tensor_variables import Kind, TensorVariables, memory_of
+from traincheck_instrument.trackers.training_modes import TrainingModes
+from traincheck_instrument.trackers.wanted import ATTRIBUTES, Looks, Wanted
 
 if TYPE_CHECKING:
     from traincheck_instrument.encode import Encoder
     from traincheck_instrument.trackers.optimizers import Optimizers
+    from traincheck_instrument.trackers.variable import Change
 
-Json: TypeAlias = Any
-Holders: TypeAlias = tuple[tuple[str, int], ...]
-
-ATTRIBUTES = ("data", "grad", "requires_grad")
-_PRIMITIVE = (bool, int, str)
-
-
-@attrs.define(eq=False)
-class Variable:
-    """A tracked parameter, and its state when it was last looked at."""
-
-    id: int
-    storage: int
-    reference: weakref.ref[torch.nn.Parameter]
-    names: tuple[str, ...]
-    holders: Holders = ()
-    told_names: tuple[str, ...] = ()
-    is_told: bool = False
-    seen: dict[str, Any] = attrs.field(factory=dict)  # attribute: what tells it from another state
-
-
-@attrs.frozen(kw_only=True)
-class Change:
-    """A variable that was not as it was when last looked at; `attributes` are those that differ."""
-
-    event: str
-    variable: Variable
-    attributes: Mapping[str, Json]
+Convert: TypeAlias = Callable[[torch.nn.Parameter], None]
 
 
 class Variables:
-    """Follows the parameters of the models that the program has named."""
+    """Follows the models that the program has named, and optimizers, schedulers and scalers."""
 
     def __init__(
-        self,
-        encoder: Encoder,
-        optimizers: Optimizers,
-        convert: Callable[[torch.nn.Parameter], None],
-        attributes: Iterable[str],
+        self, encoder: Encoder, optimizers: Optimizers, convert: Convert, wanted: Wanted
     ) -> None:
-        self._convert = convert
-        self.attributes = tuple(name for name in ATTRIBUTES if name in set(attributes))
+        self.wanted = wanted
         self._encoder = encoder
         self._optimizers = optimizers
+        self._convert = convert
+        self._next_number = itertools.count().__next__
         self._roots: dict[str, weakref.ref[torch.nn.Module]] = {}
-        self._by_object: dict[int, Variable] = {}
+        self._outline: list[object] | None = None  # of the models, when they were last walked
+        self._has_new_parts = False  # since then
         self._storages: dict[int, int] = {}
-        self._count = 0
+        self._parameters = TensorVariables(
+            Kind("parameter", "torch.nn.Parameter", wanted.of("parameter", ATTRIBUTES)),
+            encoder,
+            wanted.tensor_format,
+        )
+        self._buffers = TensorVariables(
+            Kind("buffer", "torch.Tensor", wanted.of("buffer", ("data",))),
+            encoder,
+            wanted.tensor_format,
+        )
+        self._modes = TrainingModes()
+        self._schedulers = Schedulers(encoder)
+        self._scalers = Scalers(encoder)
+        states = {
+            "module": self._modes.states,
+            "optimizer": ParameterGroups(optimizers, encoder).states,
+            "scheduler": self._schedulers.states,
+            "scaler": self._scalers.states,
+        }
+        self._objects = {
+            role: ObjectVariables(role, states[role], wanted.attributes[role], self._next_number)
+            for role in states
+            if role in wanted.attributes
+        }
         self._is_forgotten = False
 
     @property
     def is_empty(self) -> bool:
-        """Whether no model is tracked."""
-        return not self._roots
+        """Whether no model is tracked, or nothing of it is wanted."""
+        return not (self._roots and self.wanted.attributes)
+
+    def attributes_of(self, role: str) -> tuple[str, ...]:
+        """Return the attributes that are told of each variable of a role."""
+        if role == "parameter":
+            return self._parameters.attributes
+        if role == "buffer":
+            return () if self._buffers.is_empty else self._buffers.attributes
+        objects = self._objects.get(role)
+        return () if objects is None else objects.attributes
+
+    def number_of(self, parameter: torch.nn.Parameter) -> int | None:
+        """Return the number of the variable that a parameter is, if it is one."""
+        variable = self._parameters.variable_of(parameter)
+        return None if variable is None else variable.id
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether all models are still there that were when they were last walked."""
+        return all(reference() is not None for reference in self._roots.values())
 
     def add_model(self, model: torch.nn.Module, name: str) -> None:
-        """Track the parameters of a model under a name, in place of what had the name before."""
+        """Track a model under a name, in place of what had the name before."""
         self._roots[name] = weakref.ref(model)
+        self._outline = None
+
+    def note_part(self, module: torch.nn.Module, *_: object) -> None:
+        """Take note that a module, if it is tracked, has got a parameter or another module."""
+        self._has_new_parts |= self._modes.has(module)
+
+    def meet(self, one: object) -> None:
+        """Follow a scheduler or scaler from now on; anything else is no concern of ours."""
+        kind = type(one)
+        if issubclass(kind, LRScheduler):
+            self._schedulers.add(one)  # type: ignore[arg-type]  # isinstance() would ask the object
+        elif issubclass(kind, GradScaler):
+            self._scalers.add(one)  # type: ignore[arg-type]  # as above
 
     def walk(self) -> list[Change]:
-        """Find the parameters that the models have now; return those that are gone."""
-        names: dict[int, list[str]] = {}
-        objects: dict[int, torch.nn.Parameter] = {}
-        for root, reference in list(self._roots.items()):
-            if (model := reference()) is None:
-                continue
-            for path, parameter in model.named_parameters(prefix=root, remove_duplicate=False):
-                if not is_lazy(parameter):
-                    names.setdefault(id(parameter), []).append(start_of_text(path, MAX_NAME))
-                    objects[id(parameter)] = parameter
-        # An id may have come to stand for another object.
-        gone = [
-            self._by_object.pop(key)
-            for key, known in list(self._by_object.items())
-            if known.reference() is not objects.get(key)
-        ]
-        live = {variable.storage for variable in self._by_object.values()}
+        """Find what the models consist of now; return the tensors that are gone."""
+        models = {
+            name: model
+            for name, reference in list(self._roots.items())
+            if (model := reference()) is not None
+        }
+        self._roots = {name: self._roots[name] for name in models}
+        self._has_new_parts = False
+        outlined = outline(models)
+        followed = (self._parameters, self._buffers, self._modes)
+        if outlined == self._outline and all(one.is_intact for one in followed):
+            return []
+        found = find(models)
+        self._outline = outlined if found.is_settled else None
+        self._modes.update(found.modules)
+        live = {one.storage for tensors in (self._parameters, self._buffers) for one in tensors}
         self._storages = {key: of for key, of in self._storages.items() if of in live}
-        for key, parameter in objects.items():
-            if key not in self._by_object:
-                self._by_object[key] = self._new(parameter)
-            self._by_object[key].names = tuple(names[key])
-        return [
-            Change(event="gone", variable=variable, attributes={})
-            for variable in gone
-            if variable.is_told
-        ]
+        gone = self._parameters.update(found.parameters, self._number_parameter, self._storage_of)
+        return gone + self._buffers.update(found.buffers, self._number, self._storage_of)
 
-    def look(self, attributes: Iterable[str], *, as_baseline: bool = False) -> list[Change]:
-        """Look at these attributes of every variable; return what differs from the last look.
+    def look(
+        self,
+        looks: Looks,
+        *,
+        whole: Collection[str] | None = None,
+        as_baseline: bool = False,
+    ) -> list[Change]:
+        """Look at these attributes of all variables; return what differs from the last look.
 
+        Large tensors are read whole of the attributes in `whole` (None: of all), of others only if
+        they seem to have changed.
         A variable that was never told is returned with all its attributes, as `appeared`;
-        `as_baseline` returns all of them, as states that are no changes.
+        `as_baseline` returns all variables with all attributes, as states that are no changes.
         """
-        held = self._optimizers.holders()
-        wanted = [name for name in self.attributes if name in set(attributes)]
         as_baseline = as_baseline or self._is_forgotten
         self._is_forgotten = True  # unless all of it succeeds, what was seen is not what was told
-        changes = list(self._changes(held, wanted, as_baseline=as_baseline))
+        # What is looked at are the tensors that are there now: programs replace them at any time.
+        is_moved = any(
+            one.role in looks and (self._has_new_parts or not one.is_intact)
+            for one in (self._parameters, self._buffers)
+        )
+        changes = self.walk() if is_moved else []
+        changes += self._look_at_tensors(looks, whole, as_baseline=as_baseline)
+        for role, objects in self._objects.items():
+            if as_baseline or role in looks:
+                changes += objects.look(as_baseline=as_baseline)
         self._is_forgotten = False
         return changes
+
+    def release(self, tensor: torch.Tensor) -> list[Callable[[], None]]:
+        """Refer to a tensor no more, which may lie in a variable; return how to do so again."""
+        return [
+            resume
+            for tensors in (self._parameters, self._buffers)
+            if (resume := tensors.release(tensor)) is not None
+        ]
 
     def clear(self) -> None:
         """Track nothing any more."""
         self._roots.clear()
-        self._by_object.clear()
+        self._parameters.clear()
+        self._buffers.clear()
+        for objects in self._objects.values():
+            objects.clear()
 
-    def _changes(
-        self, held: Mapping[int, list[tuple[str, int]]], wanted: list[str], *, as_baseline: bool
-    ) -> Iterator[Change]:
-        for key, variable in list(self._by_object.items()):
-            parameter = variable.reference()
-            if parameter is None:
-                del self._by_object[key]
-                if variable.is_told:
-                    yield Change(event="gone", variable=variable, attributes={})
-                continue
-            is_new = not variable.is_told or as_baseline
-            names = self.attributes if is_new else wanted
-            if is_new:
-                variable.seen.clear()
-            changed = {
-                name: value for name in names for value in self._changed(variable, parameter, name)
-            }
-            if "data" in names:
-                changed |= self._changed_marks(variable, parameter)
-            holders = tuple(held.get(key, ()))
-            is_renamed = variable.names != variable.told_names
-            if is_new or changed or is_renamed or holders != variable.holders:
-                event = "baseline" if as_baseline else "appeared" if is_new else "changed"
-                variable.holders, variable.told_names = holders, variable.names
-                variable.is_told = True
-                yield Change(event=event, variable=variable, attributes=changed)
-
-    def _changed(self, variable: Variable, parameter: torch.nn.Parameter, name: str) -> list[Json]:
-        """Return the attribute's value, encoded, if it is not what was last seen; else nothing."""
-        value = parameter if name == "data" else getattr(parameter, name)
-        mark: object = value
-        if isinstance(value, torch.Tensor):
-            local = self._encoder.tensor.local(value)
-            readable = is_readable(local)
-            mark = fingerprint(local) if readable else str(self._encoder.tensor(value))
-        elif value is None:
-            mark = "none"
-        if variable.seen.get(name) == mark:
+    def _look_at_tensors(
+        self, looks: Looks, whole: Collection[str] | None, *, as_baseline: bool
+    ) -> list[Change]:
+        """Read all tensors before any is compared: those of a device come in one transfer."""
+        followed = [
+            tensors
+            for tensors in (self._parameters, self._buffers)
+            if tensors.attributes and (as_baseline or tensors.role in looks)
+        ]
+        if not followed:
             return []
-        variable.seen[name] = mark
-        if not isinstance(value, torch.Tensor):
-            return [value]
-        described = self._encoder.tensor(value)
-        described.pop("requires_grad", None)
-        if isinstance(mark, int):
-            described["digest"] = digest_text(mark)
-            if name == "grad":
-                magnitude = largest(local)
-                described["zero"] = magnitude == 0.0
-                described["finite"] = math.isfinite(magnitude)
-        return [{"tensor": described}]
+        self._parameters.hold(self._optimizers.holders())
+        contents = Contents(self._encoder.tensor)
+        read = []
+        for tensors in followed:
+            asked = None if as_baseline else looks[tensors.role]
+            sights = tensors.read(contents, asked, whole, as_baseline=as_baseline)
+            read.append((tensors, sights))
+        contents.fetch()
+        return [
+            change
+            for tensors, sights in read
+            for change in tensors.settle(contents, sights, as_baseline=as_baseline)
+        ]
 
-    def _changed_marks(self, variable: Variable, parameter: torch.nn.Parameter) -> dict[str, Json]:
-        """Return what the program wrote onto the parameter since the last look, if it is primitive.
-
-        Frameworks say there what a parameter is, as `tensor_model_parallel`.
-        """
-        marks = {
-            name: value
-            for name, value in vars(parameter).items()
-            if type(value) in _PRIMITIVE and type(name) is str and not name.startswith("_")
-        }
-        changed = {
-            name: value for name, value in marks.items() if variable.seen.get(f".{name}") != value
-        }
-        variable.seen.update({f".{name}": value for name, value in changed.items()})
-        return {start_of_text(name): self._encoder(value) for name, value in changed.items()}
-
-    def _new(self, parameter: torch.nn.Parameter) -> Variable:
+    def _number_parameter(self, parameter: torch.nn.Parameter) -> int:
         self._convert(parameter)
-        number = self._count
-        self._count += 1
-        local = self._encoder.tensor.local(parameter)
-        key = local.untyped_storage()._cdata if is_readable(local) else id(parameter)  # noqa: SLF001
-        storage = self._storages.setdefault(key, number)
-        return Variable(id=number, storage=storage, reference=weakref.ref(parameter), names=())
+        return self._next_number()
+
+    def _number(self, buffer: torch.Tensor) -> int:
+        del buffer
+        return self._next_number()
+
+    def _storage_of(self, tensor: torch.Tensor, number: int) -> int:
+        """Return the number of the memory of a tensor: that of the first variable in it."""
+        return self._storages.setdefault(memory_of(self._encoder.tensor.local(tensor)), number)

@@ -54,7 +54,7 @@ def plan_lines(path: Path, screen: Screen) -> Iterator[str]:
     yield from screen.facts(
         {
             "functions": functions,
-            "observed at": ", ".join(plan.observe) or "no calls",
+            "observed at": ", ".join(plan.looks_around) or "no calls",
             "contexts": ", ".join(plan.contexts) or "none",
         }
     )

@@ -24,6 +24,7 @@ class Screen:
 
     width: int
     limit: int | None = None
+    unlimited_by: str = "--all"  # the option that shows the rest
 
     def facts(self, facts: Mapping[str, str]) -> Iterator[str]:
         """Yield a line or more a fact, with the labels below one another."""
@@ -47,7 +48,7 @@ class Screen:
         if not rows:
             return
         shown = rows[: self.limit]
-        more = f" ({len(shown)} of {len(rows):,}; --all shows the rest)"
+        more = f" ({len(shown)} of {len(rows):,}; {self.unlimited_by} shows the rest)"
         yield ""
         yield title + (more if len(shown) < len(rows) else "")
         lay_out = wrapped_table if is_last_whole else table
@@ -59,7 +60,7 @@ class Screen:
         for text in told[: self.limit]:
             yield from _wrapped(text, self.width, f"{label}: ", _INDENT)
         if self.limit is not None and len(told) > self.limit:
-            yield f"{label}: {len(told) - self.limit:,} more (--all shows them)"
+            yield f"{label}: {len(told) - self.limit:,} more ({self.unlimited_by} shows them)"
 
 
 def _wrapped(text: str, width: int, first: str, then: str) -> list[str]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from traincheck_trace_schema.commands.screen import Screen
     from traincheck_trace_schema.commands.table import Cell
-    from traincheck_trace_schema.records import Header
+    from traincheck_trace_schema.records import Header, Sampling
     from traincheck_trace_schema.summary import (
         ProcessSummary,
         Steps,
@@ -35,7 +35,7 @@ def trace_lines(trace: TraceSummary, screen: Screen) -> Iterator[str]:
         ("stage", "begun", "steps", "range", "evaluation steps"),
         [
             (name, each.begun, each.steps.count, _range(each.steps), each.eval_steps)
-            for name, each in trace.stages.items()
+            for name, each in trace.lead.stages.items()
         ],
     )
     yield from screen.section(
@@ -54,6 +54,12 @@ def trace_lines(trace: TraceSummary, screen: Screen) -> Iterator[str]:
     yield from screen.section(
         "Gaps", ("records", "reason"), [(count, name) for name, count in trace.gaps.most_common()]
     )
+    yield from screen.section(
+        "Not observed",
+        ("what", "why"),
+        list({**trace.not_wrapped, **trace.not_observed}.items()),
+        is_last_whole=True,
+    )
     if trace.incomplete_because or trace.notes:
         yield ""
     yield from screen.notes("incomplete", trace.incomplete_because)
@@ -61,19 +67,59 @@ def trace_lines(trace: TraceSummary, screen: Screen) -> Iterator[str]:
 
 
 def _facts(trace: TraceSummary) -> dict[str, str]:
-    header = trace.processes[0].header
+    header, steps = trace.lead.header, trace.lead.steps
     records = sum(sum(each.records.values()) for each in trace.processes)
-    steps = trace.processes[0].steps
     facts = {
         "size": f"{counted(records, 'record')}, {size(sum(e.size for e in trace.processes))}",
         "steps": _range(steps) + (f", {steps.sampled:,} of them recorded" if steps.count else ""),
+        "sampling": sampling(header.sampling),
         "recording": _recording(header),
+        "cost": cost(trace),
         "tracker": header.tracker or "none",
         "tensors": header.tensor_format,
         "format": trace.format,
         "versions": ", ".join(f"{name} {version}" for name, version in header.versions.items()),
     }
     return {label: text for label, text in facts.items() if text}
+
+
+def sampling(policy: Sampling) -> str:
+    """Say which steps are recorded."""
+    if policy.interval == 1:
+        told = "every step"
+    elif policy.warm_up:
+        told = f"the first {counted(policy.warm_up, 'step')}, then 1 of {policy.interval:,}"
+    else:
+        told = f"1 of {counted(policy.interval, 'step')}"
+    if policy.budget is None:
+        return told
+    return f"{told}; fewer where recording would take more than {policy.budget:g}% of the time"
+
+
+def cost(trace: TraceSummary) -> str:
+    """Say what recording took, of the process that felt it most; empty if that is not known."""
+    process = trace.costliest
+    if process is None:
+        return ""
+    seconds, share = process.recording_seconds or 0.0, process.recording_share or 0.0
+    rank = "" if process.header.world_size == 1 else f"; rank {process.header.rank}, the most"
+    times = f"{duration(seconds)} of {duration(process.seconds or 0.0)}{rank}"
+    start = process.starting_seconds
+    begin = "" if start is None else f", and {duration(start)} to begin"
+    return f"{share:.1%} of the run ({times}){begin}{_budget(trace)}"
+
+
+def _budget(trace: TraceSummary) -> str:
+    """Say how far the interval rose for the budget, where it rose furthest, and what came of it."""
+    process = max(trace.processes, key=lambda each: each.header.sampling.interval)
+    before, after = process.first_header.sampling.interval, process.header.sampling.interval
+    if after <= before:
+        return ""
+    budget = f"the budget of {process.header.sampling.budget:g}%"
+    share = process.settled_share
+    if share is None:
+        return f"; with the first steps, since which 1 of {after:,} is recorded, for {budget}"
+    return f"; {share:.1%} since 1 of {after:,} steps is recorded, for {budget}"
 
 
 def _recording(header: Header) -> str:

@@ -1,0 +1,109 @@
+"""What is said on stderr when the program has ended: what was recorded, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traincheck_instrument.trackers.limits import unseen_by
+from traincheck_launcher.program import NO_TRAINING_LOOP
+from traincheck_launcher.trace_report import report
+from traincheck_trace_schema.errors import TraceError
+from traincheck_trace_schema.glance import glance
+from traincheck_trace_schema.reading import open_runs
+from traincheck_trace_schema.reading.attendance import named_ranks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traincheck_launcher.options import CollectOptions
+    from traincheck_launcher.output_folder import OutputFolder
+    from traincheck_launcher.preparation import Preparation
+    from traincheck_trace_schema.reading import Run
+    from traincheck_trace_schema.summary import TraceSummary
+
+
+def aftermath(
+    folder: OutputFolder, options: CollectOptions, prepared: Preparation, code: int
+) -> Iterator[str]:
+    """Yield what is to be said, line by line."""
+    if code:
+        yield f"traincheck: the program ended with exit code {code}"
+    if not any(folder.traces()):
+        yield f"traincheck: no trace was written: {_why_none(options)}"
+        if options.shscript is None and not code:
+            yield f"warning: no training step was seen; {NO_TRAINING_LOOP}"
+        return
+    try:
+        trace = glance(_run_of(folder, prepared.run_id))
+    except TraceError as error:
+        yield f"warning: {error}"
+        return
+    where = _shown(folder.path)
+    known = unseen_by(prepared.tracker, prepared.plan)
+    yield from (f"traincheck: {line}" for line in report(trace, where, options.models, known))
+    if unfinished := _unfinished(trace):
+        yield (
+            f"traincheck: the trace is incomplete: {named_ranks(unfinished)} did not end cleanly, "
+            "there is no footer"
+        )
+    if not any(process.steps.count for process in trace.processes):
+        if not code:
+            yield f"warning: no training step was seen; {NO_TRAINING_LOOP}"
+        return
+    if prepared.wants_variables and options.models and not _has_parameters(trace):
+        names = ", ".join(options.models)
+        yield (
+            f"warning: no parameters are recorded: --models-to-track: {names} never held a "
+            "torch.nn.Module"
+        )
+    if code and not options.invariants:
+        yield (
+            "traincheck: a run that failed is no reference: learn invariants (traincheck-infer) "
+            "from one that ends with exit code 0"
+        )
+        return
+    yield f"traincheck: next: {_next_command(where, options)}"
+
+
+def _run_of(folder: OutputFolder, run_id: str) -> Run:
+    """Open what this run wrote; the program may have put other traces into the folder."""
+    runs = open_runs([folder.path])
+    return next((run for run in runs if run.run_id == run_id), runs[0])
+
+
+def _unfinished(trace: TraceSummary) -> list[int]:
+    """Return the ranks of main processes that wrote no footer."""
+    unfinished = {
+        process.header.rank
+        for process in trace.processes
+        if process.header.role == "main" and not process.has_footer
+    }
+    return sorted(unfinished)
+
+
+def _has_parameters(trace: TraceSummary) -> bool:
+    return any(variable.role == "parameter" for variable in trace.variables.values())
+
+
+def _next_command(where: str, options: CollectOptions) -> str:
+    if not options.invariants:
+        return f"traincheck-infer -f {where} -o invariants.json"
+    files = " ".join(shlex.quote(str(path)) for path in options.invariants)
+    return f"traincheck-check -f {where} -i {files}"
+
+
+def _why_none(options: CollectOptions) -> str:
+    if options.shscript is None:
+        return "the program made no call that is recorded, or recording could not begin (see above)"
+    return (
+        f"{options.shscript} started no Python process that runs {options.pyscript} "
+        "(python -I, -S and -E are not followed), or recording could not begin in it (see above)"
+    )
+
+
+def _shown(path: Path) -> str:
+    """Return a path as short as it can be typed from here."""
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
