@@ -53,14 +53,22 @@ class Bench:
     def python(self, *arguments: object, code: int = 0):
         return self.run(Path(sys.executable).name, *arguments, code=code)
 
-    def collect(self, script: str, out: str, *options: object, ranks: int = 1, code: int = 0):
+    def collect(
+        self,
+        script: str,
+        out: str,
+        *options: object,
+        ranks: int = 1,
+        code: int = 0,
+        models: tuple[str, ...] = ("model",),
+    ):
         launch = ()
         if ranks > 1:
-            line = f"torchrun --standalone --nproc-per-node {ranks} {script}\n"
+            line = f'torchrun --standalone --nproc-per-node {ranks} {script} "$@"\n'
             launch = ("--shscript", self.add(f"run_{out}.sh", line))
         return self.run(
             "traincheck-collect",
-            *("--pyscript", script, "--models-to-track", "model", "--output-dir", out),
+            *("--pyscript", script, "--models-to-track", *models, "--output-dir", out),
             *(*launch, *options),
             code=code,
         )
@@ -75,6 +83,11 @@ class Bench:
     def records(self, trace: str) -> list[dict[str, object]]:
         shards = sorted((self.folder / trace).glob("trace_*.json"))
         return [loads(line) for shard in shards for line in shard.read_text().splitlines()]
+
+    def has_changes(self, trace: str) -> bool:
+        """Whether the trace tells that the content of a variable has changed."""
+        changes = (one for one in self.records(trace) if one.get("event") == "changed")
+        return any("data" in change["attributes"] for change in changes)
 
     def assert_valid(self) -> None:
         """Hold every document in the folder against its schema, but for what was tampered with."""

@@ -40,3 +40,31 @@ def test_one_invariant_alone_gets_the_verdict_of_the_full_trace(bench, claim):
 
     assert plan["not_triggered"] == 0
     assert json.dumps(plan["violations"]) == json.dumps(full["violations"])
+
+
+@pytest.mark.torch
+@pytest.mark.ranks
+def test_comparisons_alone_are_followed_by_the_sampler(bench):
+    """Which sees all that they need: a healthy run is silent, drifting replicas are found."""
+    for name in ("fixed.py", "buggy.py"):
+        bench.add(name, (CASE / name).read_text())
+    bench.collect("fixed.py", "t_fixed", ranks=RANKS)
+    bench.infer("t_fixed")
+    lines = (bench.folder / "invariants.json").read_text().splitlines()
+    kept = [line for line in lines if loads(line)["relation"] == "ConsistencyRelation"]
+    (bench.folder / "invariants_kept.json").write_text("\n".join((*kept, "")))
+
+    verdicts = {}
+    for name in ("fixed", "buggy"):
+        bench.collect(f"{name}.py", f"s_{name}", "-i", "invariants_kept.json", ranks=RANKS)
+        verdicts[name] = bench.check(
+            f"s_{name}", f"r_{name}", invariants="invariants_kept.json", code=None
+        )
+    bench.collect("buggy.py", "t_buggy", ranks=RANKS)
+    whole = bench.check("t_buggy", "r_whole", invariants="invariants_kept.json", code=1)
+
+    headers = [one for one in bench.records("s_buggy") if one["kind"] == "header"]
+    assert {header["tracker"] for header in headers} == {"sampler"}
+    assert len(kept) > 1
+    assert (verdicts["fixed"]["failed"], verdicts["fixed"]["not_triggered"]) == (0, 0)
+    assert json.dumps(verdicts["buggy"]["violations"]) == json.dumps(whole["violations"])

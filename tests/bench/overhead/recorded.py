@@ -1,0 +1,124 @@
+"""Recorded runs of a program: in full, by a plan, and with no step sampled."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import ujson
+
+from traincheck_instrument.settings import RecordingSettings
+from traincheck_trace_schema.plan import FunctionPlan, Plan, VariablePlan
+from traincheck_trace_schema.plan_file import write_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from overhead.programs import Workload
+
+    from traincheck_trace_schema.records import Sampling
+
+FUNCTIONS = 40
+NEVER = 1_000_000  # steps between two that are sampled
+_ENTRY = """\
+from traincheck_instrument.entry import run_program
+
+run_program({settings!r})
+"""
+
+
+@attrs.frozen
+class TraceFigures:
+    """What one rank's trace has of the median step, and in all."""
+
+    calls: float
+    looks: float
+    records: float
+    size_bytes: float
+    all_records: int
+
+
+def prepare(workload: Workload, folder: Path, plan: Plan | None, sampling: Sampling) -> Path:
+    """Return the script that runs a program, recorded into `folder`."""
+    folder.mkdir()
+    plan_path = None
+    if plan is not None:
+        plan_path = folder / "plan.json"
+        write_plan(plan_path, plan)
+    settings = folder / "recording.json"
+    RecordingSettings(
+        script=workload.path,
+        output_dir=folder,
+        run_id=folder.name,
+        models=workload.models,
+        plan_path=plan_path,
+        sampling=sampling,
+        steps_from="source",
+    ).write(settings)
+    entry = folder / "entry.py"
+    entry.write_text(_ENTRY.format(settings=str(settings)), encoding="utf-8")
+    return entry
+
+
+def plan_from(trace: Path) -> Plan:
+    """Return a plan as a hundred sampled invariants would give.
+
+    Its functions are drawn from those that were called, and filled up from those that were wrapped.
+    Of all the result is recorded, of every third the arguments too.
+    """
+    records = list(_records(trace))
+    called = sorted({each["function"] for each in records if each["kind"] == "call_begin"})
+    wrapped = sorted(set(records[0]["recording"]["functions"]).difference(called))
+    draw = random.Random(0)  # noqa: S311  the same functions in each run
+    names = draw.sample(called, min(len(called), FUNCTIONS))
+    names += draw.sample(wrapped, FUNCTIONS - len(names))
+    functions = tuple(
+        FunctionPlan(name=name, arguments=() if number % 3 else "all", result=True)
+        for number, name in enumerate(names)
+    )
+    variables = (VariablePlan(role="parameter", attributes=("data", "grad", "requires_grad")),)
+    observe = ("torch.optim.Optimizer.step", "torch.Tensor.backward")
+    return Plan(id="sampled", functions=functions, variables=variables, observe=observe)
+
+
+def figures(trace: Path) -> TraceFigures:
+    """Count what a trace has of each training step, evaluation left out."""
+    kinds: dict[str, Counter[int]] = {}
+    counts: Counter[int] = Counter()
+    sizes: Counter[int] = Counter()
+    total = 0
+    with _shard(trace).open("rb") as file:
+        for line in file:
+            total += 1
+            record = ujson.loads(line)
+            if record.get("step", -1) >= 0 and "eval_pass" not in record:
+                kinds.setdefault(record["kind"], Counter())[record["step"]] += 1
+                counts[record["step"]] += 1
+                sizes[record["step"]] += len(line)
+    steps = sorted(counts)[1:-2]  # the first tells everything once, the last may be cut short
+
+    def median(count: Counter[int] | None) -> float:
+        return statistics.median(count[step] for step in steps) if count else 0
+
+    return TraceFigures(
+        calls=median(kinds.get("call_begin")),
+        looks=median(kinds.get("observe")),
+        records=median(counts),
+        size_bytes=median(sizes),
+        all_records=total,
+    )
+
+
+def _records(trace: Path) -> Iterable[dict[str, Any]]:
+    with _shard(trace).open("rb") as file:
+        yield from map(ujson.loads, file)
+
+
+def _shard(trace: Path) -> Path:
+    for shard in trace.glob("trace_r0_*.json"):
+        return shard
+    raise FileNotFoundError(f"{trace}: nothing was recorded")
