@@ -20,7 +20,7 @@ for step in range(8):
 NO_LOOP = """
 import torch
 model = torch.nn.Linear(4, 2)
-model(torch.randn(3, 4))
+torch.randn(3, 4) @ model.weight.T
 """
 
 

@@ -85,10 +85,9 @@ class BoundSteps:
         recorder = self._recorder
         if is_compiling() or not recorder.clock.is_recording or recorder.thread.is_busy:
             return
-        if recorder.optimizers.has_stepped(optimizer):
-            return
         try:
-            self._note_loss(optimizer)
+            if not recorder.optimizers.has_stepped(optimizer):
+                self._note_loss(optimizer)
         except Exception as error:  # noqa: BLE001  training must not feel our faults
             recorder.faults.contain("the step of an optimizer", error)
 
