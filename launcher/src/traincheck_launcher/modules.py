@@ -6,6 +6,7 @@ import difflib
 import pkgutil
 import sys
 import sysconfig
+from importlib.machinery import BuiltinImporter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,6 +97,8 @@ def modules_of(names: Sequence[str], plan: Plan | None, finder: ModuleFinder) ->
 def _spec(name: str, path: list[str]) -> ModuleSpec | None:
     if not name.rpartition(".")[2].isidentifier():
         return None
+    if name in sys.builtin_module_names:  # which older Pythons find in no path
+        return BuiltinImporter.find_spec(name)
     for finder in sys.meta_path:
         try:
             spec = finder.find_spec(name, path)
