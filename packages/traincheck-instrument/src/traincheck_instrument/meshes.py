@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from torch.distributed.device_mesh import DeviceMesh
 
+from traincheck_instrument.api.namespaces import InClass
+from traincheck_instrument.api.replacements import Replacements
 from traincheck_instrument.interruptions import is_interruption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
 class Meshes:
@@ -19,33 +21,27 @@ class Meshes:
 
     def __init__(self) -> None:
         self._made: dict[int, weakref.ref[DeviceMesh]] = {}  # by id, those that are alive
-        self.names: set[str] = (
-            set()
-        )  # of dimensions; a program may cut parts of a mesh at each step
-        self._replaced: tuple[Callable[..., None], Callable[..., None]] | None = None
+        # Of dimensions. A program may cut parts of a mesh at each step.
+        self.names: set[str] = set()
+        self._replaced = Replacements()
 
     def install(self) -> None:
         """Remember each mesh that is made from now on."""
-        if self._replaced is not None:
+        if self._replaced:
             return
-        original = DeviceMesh.__init__
-        note = self._note
+        place = InClass(DeviceMesh, "__init__")
+        original, note = place.get(), self._note
 
         @functools.wraps(original)
         def __init__(mesh: DeviceMesh, *args: Any, **kwargs: Any) -> None:  # noqa: N807  it is one
             original(mesh, *args, **kwargs)
             note(mesh)
 
-        self._replaced = original, __init__
-        DeviceMesh.__init__ = __init__  # type: ignore[assignment,method-assign]
+        self._replaced.put(place, __init__)
 
     def uninstall(self) -> None:
         """Remember no more."""
-        if self._replaced is not None:
-            original, wrapper = self._replaced
-            if vars(DeviceMesh).get("__init__") is wrapper:
-                DeviceMesh.__init__ = original  # type: ignore[method-assign]
-                self._replaced = None
+        self._replaced.put_back()
 
     def _note(self, mesh: DeviceMesh) -> None:
         key, made = id(mesh), self._made

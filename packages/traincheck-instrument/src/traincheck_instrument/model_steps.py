@@ -15,6 +15,9 @@ import torch
 from torch.compiler import is_compiling
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from traincheck_instrument.api.namespaces import InClass
+from traincheck_instrument.api.replacements import Replacements
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -62,15 +65,16 @@ class ModelSteps:
         self._trains_in_eval_mode = False
         self._follows_marks = False
         self._has_stepped = False  # an optimizer, since the last mark
-        self._replaced: tuple[Any, Any] | None = None
+        self._replaced = Replacements()
         self._is_at_work = False
         self._hook: RemovableHandle | None = None
 
     def install(self) -> None:
         """Begin to watch."""
-        if self._replaced is not None:
+        if self._replaced:
             return
-        original = torch.nn.Module.__call__
+        place = InClass(_Module, "__call__")
+        original = place.get()
 
         @functools.wraps(original)
         def call(module: _Module, *args: Any, **kwargs: Any) -> Any:
@@ -84,8 +88,7 @@ class ModelSteps:
                 self._note_call(module)
             return original(module, *args, **kwargs)
 
-        torch.nn.Module.__call__ = call  # type: ignore[method-assign]
-        self._replaced = (original, call)
+        self._replaced.put(place, call)
         self._is_at_work = True
         self._hook = register_optimizer_step_post_hook(self._note_optimizer_step)
 
@@ -94,11 +97,7 @@ class ModelSteps:
         if self._hook is not None:
             self._hook.remove()
             self._hook = None
-        if self._replaced is not None:
-            original, call = self._replaced
-            if torch.nn.Module.__call__ is call:
-                torch.nn.Module.__call__ = original  # type: ignore[method-assign]
-            self._replaced = None
+        self._replaced.put_back()
         self._is_at_work = False
 
     @property
@@ -176,7 +175,7 @@ class ModelSteps:
 
     def _follow(self, model: _Module, *, is_whole: bool) -> None:
         """Begin what the call of a tracked model, or of a part of it, says."""
-        if _is_training(model) or self._trains_in_eval_mode:
+        if self._is_to_train(model):
             self._train(model)
         elif not (self._evaluation_is_marked or self._helps_to_train(model)):
             if not self._is_evaluating:
@@ -187,8 +186,7 @@ class ModelSteps:
 
     def _train(self, model: _Module) -> None:
         """Begin the next step if it is due, at a call that is to train."""
-        is_training = _is_training(model) or self._trains_in_eval_mode
-        if not is_training or not torch.is_grad_enabled():
+        if not (self._is_to_train(model) and torch.is_grad_enabled()):
             return
         if self._is_waiting:
             self._trained = weakref.ref(model)
@@ -200,6 +198,9 @@ class ModelSteps:
         elif self._is_evaluating:
             self._steps.leave_evaluation("training")
         self._is_waiting = self._is_evaluating = self._is_alert = False
+
+    def _is_to_train(self, model: _Module) -> bool:
+        return self._trains_in_eval_mode or bool(_attributes_of(model).get("training", True))
 
     def _helps_to_train(self, model: _Module) -> bool:
         """Whether a call in evaluation mode is a part of the step, as that of a teacher.
@@ -240,10 +241,6 @@ class ModelSteps:
                 if id(module) not in self._parts:
                     self._parts[id(module)] = (weakref.ref(module), root)
                     waiting += _parts_of(module)
-
-
-def _is_training(module: _Module) -> bool:
-    return bool(_attributes_of(module).get("training", True))
 
 
 def _parts_of(module: _Module) -> list[_Module]:

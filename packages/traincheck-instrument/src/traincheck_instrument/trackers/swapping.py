@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from traincheck_instrument.api.namespaces import InModule
+from traincheck_instrument.api.replacements import Replacements
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -26,13 +29,14 @@ class SwapPatch:
         self._tracker = tracker
         self._variables = variables
         self._faults = faults
-        self._replaced: tuple[Any, Any] | None = None
+        self._replaced = Replacements()
 
     def install(self) -> None:
         """Put the patch in place; may be called twice."""
-        if self._replaced is not None:
+        if self._replaced:
             return
-        original: Callable[..., Any] = torch.utils.swap_tensors
+        place = InModule(torch.utils, "swap_tensors")
+        original = place.get()
 
         @functools.wraps(original)
         def swap_tensors(*args: Any, **kwargs: Any) -> Any:
@@ -42,16 +46,11 @@ class SwapPatch:
             finally:
                 self._contained(lambda: [go_on() for go_on in resume or ()])
 
-        torch.utils.swap_tensors = swap_tensors
-        self._replaced = (original, swap_tensors)
+        self._replaced.put(place, swap_tensors)
 
     def uninstall(self) -> None:
         """Put back what was there; may be called twice."""
-        if self._replaced is not None:
-            original, wrapper = self._replaced
-            if torch.utils.swap_tensors is wrapper:
-                torch.utils.swap_tensors = original
-            self._replaced = None
+        self._replaced.put_back()
 
     def _release(self, tensors: tuple[Any, ...]) -> list[Callable[[], None]]:
         """Let go of tensors; return how to follow them again."""
