@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traincheck_instrument.trackers.limits import unseen_by
+from traincheck_launcher.output_folder import from_here
 from traincheck_launcher.program import NO_TRAINING_LOOP
 from traincheck_launcher.trace_report import report
 from traincheck_trace_schema.errors import TraceError
@@ -40,7 +40,7 @@ def aftermath(
     except TraceError as error:
         yield f"warning: {error}"
         return
-    where = _shown(folder.path)
+    where = shlex.quote(from_here(folder.path))
     known = unseen_by(prepared.tracker, prepared.plan)
     yield from (f"traincheck: {line}" for line in report(trace, where, options.models, known))
     if unfinished := _unfinished(trace):
@@ -101,9 +101,3 @@ def _why_none(options: CollectOptions) -> str:
         f"{options.shscript} started no Python process that runs {options.pyscript} "
         "(python -I, -S and -E are not followed), or recording could not begin in it (see above)"
     )
-
-
-def _shown(path: Path) -> str:
-    """Return a path as short as it can be typed from here."""
-    here = Path.cwd()
-    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traincheck_instrument.api.scope import MAIN
 from traincheck_launcher.known_functions import known_functions
+from traincheck_launcher.output_folder import from_here
 from traincheck_launcher.program import NO_TRAINING_LOOP
 from traincheck_trace_schema.commands.screen import Screen, counted
 from traincheck_trace_schema.commands.table import terminal_width
@@ -28,7 +28,7 @@ _ROWS = 12
 def explain(options: CollectOptions, prepared: Preparation, *, is_verbose: bool) -> Iterator[str]:
     """Yield lines for people; with `is_verbose`, all functions by name."""
     screen = Screen(terminal_width(), None if is_verbose else _ROWS, "--verbose")
-    yield from _source(prepared, _shown(str(options.pyscript)))
+    yield from _source(prepared, from_here(options.pyscript))
     yield from ("", "What would be recorded")
     known = None if prepared.plan else known_functions(options, prepared.modules)
     yield from screen.facts(
@@ -62,7 +62,7 @@ def _source(prepared: Preparation, script: str) -> Iterator[str]:
         )
     for file in program.files:
         for tracked in file.findings.tracked:
-            yield f"{_shown(file.filename)}:{tracked.line}: tracked as {tracked.name!r}"
+            yield f"{from_here(file.filename)}:{tracked.line}: tracked as {tracked.name!r}"
     if not prepared.tracks:
         names = ", ".join(program.script.findings.bound.modules) or "none found"
         yield f"{script}: no model is tracked (--models-to-track); candidates: {names}"
@@ -72,13 +72,7 @@ def _loop(loop: FoundLoop) -> str:
     step = "start_step()" if loop.kind == "training" else "start_eval_step()"
     if loop.accumulating:
         step = "start_step(accumulating=True), as the optimizer steps under a condition"
-    return f"{_shown(loop.file)}:{loop.line}: {loop.kind} loop: {step}"
-
-
-def _shown(file: str) -> str:
-    """Return the path of a file as short as it is from here."""
-    path, here = Path(file).absolute(), Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+    return f"{from_here(loop.file)}:{loop.line}: {loop.kind} loop: {step}"
 
 
 def _calls(plan: Plan | None, modules: Sequence[str], known: KnownFunctions | None) -> str:

@@ -6,13 +6,13 @@ import difflib
 import pkgutil
 import sys
 import sysconfig
-from importlib.machinery import BuiltinImporter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
 from traincheck_instrument.api.scope import MAIN, Scope
+from traincheck_instrument.module_search import find_module
 from traincheck_trace_schema.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -49,14 +49,7 @@ class ModuleFinder:
 
     def find(self, name: str) -> ModuleSpec | None:
         """Return where a module is, if it is; its packages are not imported, as Python would."""
-        spec: ModuleSpec | None = None
-        parts = name.split(".")
-        for end in range(1, len(parts) + 1):
-            path = self._path if spec is None else spec.submodule_search_locations
-            spec = None if path is None else _spec(".".join(parts[:end]), [*path])
-            if spec is None:
-                return None
-        return spec
+        return find_module(name, self._path)
 
     def is_installed(self, name: str) -> bool:
         """Whether a module is of an installed package: importing it runs nothing of the user's."""
@@ -92,18 +85,3 @@ def modules_of(names: Sequence[str], plan: Plan | None, finder: ModuleFinder) ->
     functions = () if plan is None else plan.functions or ()
     packages = sorted({function.name.partition(".")[0] for function in functions} - {TORCH})
     return (TORCH, *(name for name in packages if finder.find(name) is not None))
-
-
-def _spec(name: str, path: list[str]) -> ModuleSpec | None:
-    if not name.rpartition(".")[2].isidentifier():
-        return None
-    if name in sys.builtin_module_names:  # which older Pythons find in no path
-        return BuiltinImporter.find_spec(name)
-    for finder in sys.meta_path:
-        try:
-            spec = finder.find_spec(name, path)
-        except (ImportError, KeyError, ValueError):  # as for a namespace that is not imported
-            continue
-        if spec is not None:
-            return spec
-    return None

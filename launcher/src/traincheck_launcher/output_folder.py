@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from traincheck_trace_schema.errors import ConfigError
+from traincheck_trace_schema.records import SHARD_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TRACES = ("trace_*.json", "trace_*.json.gz")
 _OURS = (
-    *_TRACES,
+    *SHARD_NAMES,
     "_traincheck_*.py",
     "traincheck-entry.py",
     "recording.json",
@@ -62,7 +62,7 @@ class OutputFolder:
 
     def traces(self) -> Iterator[Path]:
         """Yield the traces, one a process, by name."""
-        yield from sorted(path for pattern in _TRACES for path in self.path.glob(pattern))
+        yield from sorted(path for pattern in SHARD_NAMES for path in self.path.glob(pattern))
 
     def prepare(self, *, overwrite: bool) -> None:
         """Make the folder, or make sure that it can be used.
@@ -100,3 +100,9 @@ class OutputFolder:
 def default_name(script: Path) -> str:
     """Return the name of the folder for a run that begins now."""
     return f"traincheck_run_{script.stem}_{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def from_here(file: str | Path) -> str:
+    """Return a path as short as it can be typed from the current folder."""
+    path, here = Path(file).absolute(), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

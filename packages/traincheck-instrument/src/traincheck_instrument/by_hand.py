@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 import uuid
 from contextlib import contextmanager
-from importlib.machinery import PathFinder
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traincheck_instrument.current import Current
+from traincheck_instrument.module_search import find_module
 
 if TYPE_CHECKING:
     import os
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from traincheck_instrument.settings import RecordingSettings, TensorFormat, Tracker
 
-_TRACES = ("trace_*.json", "trace_*.json.gz")
 _SMALLEST = 10**6  # bytes; the header alone takes some ten thousand of each process
 
 
@@ -153,35 +151,20 @@ def _check_modules(modules: Sequence[str]) -> None:
     for name in modules:
         if not isinstance(name, str):
             raise ConfigError(f"record(): modules holds {name!r}; it must hold names of modules")
-        if not _is_there(name):
+        if name not in sys.modules and find_module(name, sys.path) is None:
             raise ConfigError(f"record(): modules: there is no module {name!r}")
         if Scope().is_closed(name):
             raise ConfigError(f"record(): modules: {name!r} is never recorded")
 
 
-def _is_there(module: str) -> bool:
-    """Whether a module is loaded, or can be found; no package is imported to find what it holds."""
-    if module in sys.modules:
-        return True
-    root, *rest = module.split(".")
-    try:
-        spec = find_spec(root)
-    except (ImportError, ValueError):  # a module that was made by hand has no spec
-        return False
-    for part in rest:
-        path = None if spec is None else spec.submodule_search_locations
-        # Under its last name alone: else a folder without `__init__` asks for the package's import.
-        spec = None if path is None else PathFinder.find_spec(part, path)
-    return spec is not None
-
-
 def _prepare(folder: Path, *, overwrite: bool) -> None:
     """Make the folder, or make sure that it can be used."""
     from traincheck_trace_schema.errors import ConfigError  # noqa: PLC0415  not for the marks
+    from traincheck_trace_schema.records import SHARD_NAMES  # noqa: PLC0415  not for the marks
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        traces = [path for pattern in _TRACES for path in folder.glob(pattern)]
+        traces = [path for pattern in SHARD_NAMES for path in folder.glob(pattern)]
         if traces and not overwrite:
             raise ConfigError(
                 f"output_dir: {folder} holds the traces of an earlier run; choose another folder, "

@@ -25,6 +25,7 @@ from traincheck_trace_schema.values import Json, Value  # noqa: F401  Value is m
 
 SCHEMA: Final = "traincheck.trace"
 VERSION: Final = "1.0"
+SHARD_NAMES: Final = ("trace_*.json", "trace_*.json.gz")  # patterns of file names
 
 Stage: TypeAlias = Literal[
     "init",

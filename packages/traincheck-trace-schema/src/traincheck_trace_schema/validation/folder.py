@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traincheck_trace_schema.errors import ConfigError
+from traincheck_trace_schema.records import SHARD_NAMES
 from traincheck_trace_schema.results_file import FAILED_NAME, NOT_TRIGGERED_NAME, PASSED_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-SHARDS = ("trace_*.json", "trace_*.json.gz", "trace_*.log", "trace_*.log.gz", "proxy_log.json")
+SHARDS = (*SHARD_NAMES, "trace_*.log", "trace_*.log.gz", "proxy_log.json")
 _VERDICTS = (FAILED_NAME, PASSED_NAME, NOT_TRIGGERED_NAME)
 _MAYBE = ("*.json", "*.json.gz", "*.jsonl", "*.jsonl.gz")  # ours if they say so
 NAMES = (
