@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from traincheck_instrument.api.scope import MAIN, Scope
-from traincheck_instrument.module_search import find_module
+from traincheck_instrument.program.module_search import find_module
 from traincheck_trace_schema.errors import ConfigError
 
 if TYPE_CHECKING:

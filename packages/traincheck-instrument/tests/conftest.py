@@ -13,7 +13,7 @@ import torch
 
 from traincheck_instrument import session
 from traincheck_instrument.encode import Encoder, TextEncoder
-from traincheck_instrument.recorder import Recorder
+from traincheck_instrument.recorder.recorder import Recorder
 from traincheck_instrument.settings import RecordingSettings
 from traincheck_trace_schema.codec import dumps, loads, structure_value
 from traincheck_trace_schema.records import Sampling

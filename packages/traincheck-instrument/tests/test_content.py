@@ -8,11 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from traincheck_instrument.content import transfer
+from traincheck_instrument.content.contents import Contents, Slot
+from traincheck_instrument.content.digest import fingerprint, is_readable, zero_and_finite
+from traincheck_instrument.content.transfer import fetch_fingerprints, fetch_zero_and_finite
 from traincheck_instrument.encode.tensors import TensorDescriber
-from traincheck_instrument.trackers import transfer
-from traincheck_instrument.trackers.content import Contents, Slot
-from traincheck_instrument.trackers.digest import fingerprint, is_readable, zero_and_finite
-from traincheck_instrument.trackers.transfer import fetch_fingerprints, fetch_zero_and_finite
 
 pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from traincheck_instrument.trackers.digest import fingerprint, is_readable, largest
+from traincheck_instrument.content.digest import fingerprint, is_readable, largest
 
 pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from traincheck_instrument.content.digest import is_readable
 from traincheck_instrument.encode import Encoder
-from traincheck_instrument.trackers.digest import is_readable
 from traincheck_trace_schema.codec import loads
 from traincheck_trace_schema.validation import validate
 

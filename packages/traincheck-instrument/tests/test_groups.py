@@ -12,8 +12,8 @@ from torch import distributed, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 import traincheck_instrument as traincheck
-from traincheck_instrument.identity import Identity
-from traincheck_instrument.meshes import Meshes
+from traincheck_instrument.process.identity import Identity
+from traincheck_instrument.process.meshes import Meshes
 from traincheck_trace_schema.codec import loads
 from traincheck_trace_schema.reading import WindowEnd, open_run
 from traincheck_trace_schema.validation import FileCheck

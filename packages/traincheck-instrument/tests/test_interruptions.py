@@ -16,7 +16,7 @@ import traincheck_instrument as traincheck
 from traincheck_instrument import session
 from traincheck_instrument.api.spec import FunctionSpec
 from traincheck_instrument.current import Current
-from traincheck_instrument.open_calls import ThreadState
+from traincheck_instrument.recorder.open_calls import ThreadState
 from traincheck_trace_schema.codec import loads
 from traincheck_trace_schema.validation import FileCheck
 

@@ -289,7 +289,7 @@ def test_a_fault_of_the_counting_stays_ours(unmarked, monkeypatch, capsys):
     with unmarked() as run:
         run.recorder.faults.strict = False
         model = traincheck.track(net())
-        monkeypatch.setattr("traincheck_instrument.model_steps._parts_of", lambda _: 1 / 0)
+        monkeypatch.setattr("traincheck_instrument.steps.model_steps._parts_of", lambda _: 1 / 0)
         assert model(torch.ones(2, 3)).shape == (2, 2)
 
     assert "the counting of steps: ZeroDivisionError" in capsys.readouterr().err

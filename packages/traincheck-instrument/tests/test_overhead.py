@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 import traincheck_instrument as traincheck
-from traincheck_instrument.overhead import Budget, Overhead
+from traincheck_instrument.recorder.overhead import Budget, Overhead
 
 MS = 1_000_000
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 import pytest
 
-from traincheck_instrument.children import SpawnedChildren, carry_on
+from traincheck_instrument.process.children import SpawnedChildren, carry_on
 from traincheck_instrument.settings import RecordingSettings
 from traincheck_trace_schema.codec import loads
 from traincheck_trace_schema.reading import open_run

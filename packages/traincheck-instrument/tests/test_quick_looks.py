@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 import traincheck_instrument as traincheck
+from traincheck_instrument.content.contents import Contents, Slot
+from traincheck_instrument.content.digest import fingerprint
 from traincheck_instrument.encode.tensors import TensorDescriber
-from traincheck_instrument.trackers.content import Contents, Slot
-from traincheck_instrument.trackers.digest import fingerprint
 
 SIZE = 64 * 128  # numbers of 4 bytes: twice what is always read whole
 UNSAMPLED = 1000  # none of the first, middle or last 256 numbers

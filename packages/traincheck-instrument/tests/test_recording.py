@@ -19,8 +19,8 @@ from torch.optim.optimizer import _foreach_supported_types
 
 import traincheck_instrument as traincheck
 from traincheck_instrument import session
+from traincheck_instrument.content import contents
 from traincheck_instrument.current import Current
-from traincheck_instrument.trackers import content
 from traincheck_trace_schema.codec import loads
 from traincheck_trace_schema.plan import FunctionPlan, Plan, VariablePlan
 from traincheck_trace_schema.plan_file import write_plan
@@ -393,10 +393,10 @@ def test_what_a_failed_look_missed_is_told_by_the_next(record, monkeypatch):
         run.recorder.faults.strict = False
         traincheck.track(model, name="model")
         train(model, optimizer, steps=1)
-        working = content.Contents.mark
+        working = contents.Contents.mark
         calls = iter(range(100))
         monkeypatch.setattr(
-            content.Contents,
+            contents.Contents,
             "mark",
             lambda *them, **how: 1 / 0 if next(calls) == 1 else working(*them, **how),
         )

@@ -14,7 +14,7 @@ import pytest
 
 import traincheck_instrument
 from traincheck_instrument.current import Current
-from traincheck_instrument.own_modules import OwnModules
+from traincheck_instrument.program.own_modules import OwnModules
 from traincheck_instrument.source import OwnFiles, read_program, rewrite
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traincheck_instrument.step_clock import StepClock
+from traincheck_instrument.steps.step_clock import StepClock
 
 
 def sampled_steps(clock, count):

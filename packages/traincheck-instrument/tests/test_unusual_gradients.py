@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import traincheck_instrument as traincheck
-from traincheck_instrument.trackers.sparse import fingerprint_of, parts_of
+from traincheck_instrument.content.sparse import fingerprint_of, parts_of
 
 
 @pytest.mark.parametrize("tensor_format", ["hash", "stats", "full"])

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 import traincheck_instrument as traincheck
-from traincheck_instrument.trackers import content
+from traincheck_instrument.content import contents
 
 
 def make_gradients(model):
@@ -171,7 +171,7 @@ def test_what_is_fetched_from_a_device_is_told_as_what_is_read_in_place(
         return run.records("var")
 
     near = record("near")
-    monkeypatch.setattr(content, "_is_far", lambda _: True)
+    monkeypatch.setattr(contents, "_is_far", lambda _: True)
 
     assert record("far") == near
 

@@ -194,7 +194,7 @@ def test_the_digest_is_that_of_the_recorder() -> None:
     page = (DOCS / "producing.md").read_text("utf-8")
     assert f"the digest `{names['digest']}`, from the seed {names['seed']}." in page
     torch = pytest.importorskip("torch")
-    recorder = pytest.importorskip("traincheck_instrument.trackers.digest")
+    recorder = pytest.importorskip("traincheck_instrument.content.digest")
     tensor = torch.tensor([[1.0, 0.0], [-2.5, 3.25]]).t()
     assert recorder.digest_text(recorder.fingerprint(tensor)) == names["digest"]
 

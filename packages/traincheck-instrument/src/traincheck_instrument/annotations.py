@@ -9,7 +9,7 @@ from traincheck_instrument import current
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from traincheck_instrument.contexts import Contexts
+    from traincheck_instrument.contexts.contexts import Contexts
 
 
 class Annotation:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traincheck_instrument.current import Current
-from traincheck_instrument.module_search import find_module
+from traincheck_instrument.program.module_search import find_module
 
 if TYPE_CHECKING:
     import os
@@ -100,8 +100,9 @@ def record(  # noqa: PLR0913  one for each option
 
 @contextmanager
 def _recording(settings: RecordingSettings) -> Iterator[None]:
-    from traincheck_instrument import beginning, session  # noqa: PLC0415  it imports torch
-    from traincheck_instrument.children import SpawnedChildren  # noqa: PLC0415  not for the marks
+    from traincheck_instrument import session  # noqa: PLC0415  it imports torch
+    from traincheck_instrument.process.children import SpawnedChildren  # noqa: PLC0415  not for the marks
+    from traincheck_instrument.program import beginning  # noqa: PLC0415  see above
     from traincheck_trace_schema.errors import TraincheckError  # noqa: PLC0415
 
     children = SpawnedChildren(settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from traincheck_instrument.recorder import Recorder
+    from traincheck_instrument.recorder.recorder import Recorder
     from traincheck_instrument.session import Session
 
 

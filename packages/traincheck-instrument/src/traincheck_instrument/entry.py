@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
-from traincheck_instrument.beginning import Beginning, end, tell
-from traincheck_instrument.children import SpawnedChildren
-from traincheck_instrument.marked_program import marked_code
-from traincheck_instrument.tracebacks import without_ours
+from traincheck_instrument.process.children import SpawnedChildren
+from traincheck_instrument.program.beginning import Beginning, end, tell
+from traincheck_instrument.program.marked_program import marked_code
+from traincheck_instrument.program.tracebacks import without_ours
 from traincheck_trace_schema.errors import EXIT_UNUSABLE, ConfigError
 
 if TYPE_CHECKING:

@@ -14,18 +14,18 @@ import attrs
 from traincheck_instrument.api.choice import Choice
 from traincheck_instrument.api.installer import ApiInstaller
 from traincheck_instrument.api.observation import phases_of_sampler
-from traincheck_instrument.context_managers import ContextManagers
+from traincheck_instrument.contexts.context_managers import ContextManagers
 from traincheck_instrument.current import Current
-from traincheck_instrument.identity import Identity
-from traincheck_instrument.meshes import Meshes
-from traincheck_instrument.model_steps import ModelSteps
-from traincheck_instrument.overhead import Budget
-from traincheck_instrument.recorder import Recorder
-from traincheck_instrument.recursion_limit import RecursionLimit
+from traincheck_instrument.process.identity import Identity
+from traincheck_instrument.process.meshes import Meshes
+from traincheck_instrument.program.recursion_limit import RecursionLimit
+from traincheck_instrument.recorder.overhead import Budget
+from traincheck_instrument.recorder.recorder import Recorder
 from traincheck_instrument.sink.shard import Shard, ShardOptions
-from traincheck_instrument.step_clock import StepClock
+from traincheck_instrument.steps.model_steps import ModelSteps
+from traincheck_instrument.steps.step_clock import StepClock
 from traincheck_instrument.trackers.limits import unseen_by
-from traincheck_instrument.trackers.wanted import ATTRIBUTES, ROLES, Looks, Wanted, wanted_by
+from traincheck_instrument.variables.wanted import ATTRIBUTES, ROLES, Looks, Wanted, wanted_by
 from traincheck_trace_schema import records
 from traincheck_trace_schema.plan import Plan, VariablePlan
 from traincheck_trace_schema.plan_file import read_plan

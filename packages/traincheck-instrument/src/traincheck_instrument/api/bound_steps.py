@@ -16,7 +16,7 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from traincheck_instrument.api.namespaces import members_of, mro_of
 from traincheck_instrument.api.wrapper import wrap
-from traincheck_instrument.trackers.optimizers import fields_of
+from traincheck_instrument.variables.optimizers import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
 
     from traincheck_instrument.api.spec import FunctionSpec
-    from traincheck_instrument.recorder import Recorder
+    from traincheck_instrument.recorder.recorder import Recorder
 
 _STEP = "step"
 _LOST = "a call of {} that was bound before it was recorded"

@@ -11,15 +11,15 @@ import torch
 
 from traincheck_instrument.api.namespaces import InModule
 from traincheck_instrument.api.wrapper import CODE, is_wrapper
-from traincheck_instrument.calls import Calls
 from traincheck_instrument.encode.names import FUNCTIONS, function_name, type_name
+from traincheck_instrument.recorder.calls import Calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from traincheck_instrument.api.namespaces import Place
-    from traincheck_instrument.faults import Faults
+    from traincheck_instrument.recorder.faults import Faults
 
 _WHY = "compiled by {}: the calls in it that are compiled away are not recorded"
 # What each of them compiles, or replays, without the Python code of the program.

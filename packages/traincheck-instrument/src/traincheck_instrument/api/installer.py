@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from traincheck_instrument.api.choice import Choice
     from traincheck_instrument.api.namespaces import Place
     from traincheck_instrument.api.spec import FunctionSpec
-    from traincheck_instrument.recorder import Recorder
+    from traincheck_instrument.recorder.recorder import Recorder
 
 _SUSPENDED = "wrappers are suspended while something is compiled or traced: in all threads"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from traincheck_instrument.trackers.wanted import ATTRIBUTES, ROLES, Looks
+from traincheck_instrument.variables.wanted import ATTRIBUTES, ROLES, Looks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from traincheck_instrument.api.spec import FunctionSpec
-    from traincheck_instrument.recorder import Recorder
+    from traincheck_instrument.recorder.recorder import Recorder
 
 
 def wrap(

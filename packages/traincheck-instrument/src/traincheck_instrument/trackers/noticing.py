@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from traincheck_instrument.observer import Observer
-from traincheck_instrument.open_calls import ThreadState
-from traincheck_instrument.step_clock import StepClock
-from traincheck_instrument.work import Work
+from traincheck_instrument.recorder.open_calls import ThreadState
+from traincheck_instrument.recorder.work import Work
+from traincheck_instrument.steps.step_clock import StepClock
+from traincheck_instrument.variables.observer import Observer
 
 if TYPE_CHECKING:
     from types import FrameType

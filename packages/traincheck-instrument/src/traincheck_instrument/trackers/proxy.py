@@ -20,8 +20,8 @@ from torch.compiler import is_compiling, is_dynamo_compiling
 
 from traincheck_instrument.api.namespaces import InClass, members_of, mro_of
 from traincheck_instrument.api.replacements import Replacements
-from traincheck_instrument.trackers.module_tree import fields_of
 from traincheck_instrument.trackers.parameter import SubclassTracker
+from traincheck_instrument.variables.module_tree import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

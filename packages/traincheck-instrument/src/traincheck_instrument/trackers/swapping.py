@@ -17,9 +17,9 @@ from traincheck_instrument.api.replacements import Replacements
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from traincheck_instrument.faults import Faults
+    from traincheck_instrument.recorder.faults import Faults
     from traincheck_instrument.trackers.tracker import Tracker
-    from traincheck_instrument.trackers.variables import Variables
+    from traincheck_instrument.variables.variables import Variables
 
 
 class SwapPatch:

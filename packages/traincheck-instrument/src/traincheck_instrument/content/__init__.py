@@ -1,0 +1,1 @@
+"""What tensors hold: read where they lie, fetched from devices, digested and described."""
