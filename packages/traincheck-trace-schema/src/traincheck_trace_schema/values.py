@@ -52,6 +52,7 @@ class TensorValue:
     digest: Digest | None = None  # equal content, dtype, shape: equal digest
     zero: bool | None = None  # every element is zero
     finite: bool | None = None
+    facts: Mapping[str, bool] | None = None  # what else holds of all elements, by name
     statistics: Mapping[str, Value] | None = None
     placements: tuple[str, ...] | None = None  # of a distributed tensor, by mesh dimension
     global_shape: tuple[Count, ...] | None = None  # of one: `shape` is the local part

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
+from torch.overrides import get_testing_overrides
+
 Function: TypeAlias = Callable[..., Any]
 
 _RETURN_AT_ONCE = (
@@ -54,8 +56,11 @@ def why_not(function: Function) -> str | None:
 
 
 def parameter_names(function: Function) -> tuple[str, ...]:
-    """Return the names of the positional parameters; of a builtin they are not known."""
+    """Return the names of the positional parameters; of a builtin, if torch tells them."""
     innermost = inspect.unwrap(function)
+    if isinstance(innermost, types.BuiltinFunctionType):
+        # It has a stand-in for each of its functions, with the same signature.
+        innermost = get_testing_overrides().get(innermost, innermost)
     if not isinstance(innermost, types.FunctionType):
         return ()
     code = innermost.__code__

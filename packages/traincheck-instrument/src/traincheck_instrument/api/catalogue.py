@@ -137,7 +137,7 @@ class Catalogue:
     def _module_functions(self, offers: Iterable[_Offer]) -> Iterator[ApiFunction]:
         found: dict[int, tuple[Function, list[str]]] = {}
         for path, held in offers:
-            function = function_in(held, with_builtins=self.scope.with_builtins)
+            function = function_in(held, with_builtins=self.scope.takes_builtin(path))
             if function is None or function is not held or not self._is_new(function):
                 continue
             if self.scope.takes(path):

@@ -10,7 +10,7 @@ import attrs
 from traincheck_instrument.api.callables import function_in
 from traincheck_instrument.api.namespaces import held_at
 from traincheck_instrument.api.observation import observation_of
-from traincheck_instrument.api.scope import MAIN, TORCH, Scope
+from traincheck_instrument.api.scope import MAIN, TAKEN_BUILTINS, TORCH, Scope
 from traincheck_instrument.api.spec import FunctionSpec
 from traincheck_trace_schema.plan import FunctionPlan, Plan
 
@@ -57,7 +57,7 @@ class Choice:
 
         What was learnt from a recording with them does.
         """
-        held = (held_at(name) for name in self._entries)
+        held = (held_at(name) for name in self._entries if name not in TAKEN_BUILTINS)
         return any(
             function_in(each) is None and function_in(each, with_builtins=True) is not None
             for each in held
@@ -73,10 +73,15 @@ class Choice:
             why[MAIN] = "of the script itself only methods that override public ones are recorded"
         return why
 
-    def spec(self, function: ApiFunction) -> FunctionSpec | None:
-        """Say what to record of a function; None: nothing."""
+    def spec(self, function: ApiFunction, *, is_of_model: bool = False) -> FunctionSpec | None:
+        """Say what to record of a function; None: nothing.
+
+        Args:
+            function: It.
+            is_of_model: It is what a model does when the program calls it.
+        """
         names = function.names
-        if not self._may_record(function):
+        if not (is_of_model or self._may_record(function)):
             return None
         is_full = self.plan.functions is None
         point = observation_of(names, self._asked)

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+import attrs
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from traincheck_instrument.api.births import Births
@@ -95,6 +96,7 @@ class ApiInstaller:
         self._wrap_new()
         self._told = len(self._specs)
         self._hook = register_optimizer_step_post_hook(self._recorder.optimizer_stepped)
+        self._recorder.on_tracked = self._see_model
         self._bound.install()
         births = Births(self._see_class)
         for make in (births.wrappers, self._followers, self._readers, self._compilations.wrappers):
@@ -143,11 +145,13 @@ class ApiInstaller:
             put = [self._replaced.put(one, held_like(one.get(), wrapper)) for one in held]
             self._note(function, spec, put)
 
-    def _chosen(self, functions: Iterable[ApiFunction]) -> list[tuple[ApiFunction, FunctionSpec]]:
+    def _chosen(
+        self, functions: Iterable[ApiFunction], *, are_of_model: bool = False
+    ) -> list[tuple[ApiFunction, FunctionSpec]]:
         """Return what is to be recorded of functions; tell of those that would say nothing."""
         chosen = []
         for function in functions:
-            spec = self._choice.spec(function)
+            spec = self._choice.spec(function, is_of_model=are_of_model)
             if spec is None:
                 continue
             if (reason := why_not(function.original)) is not None:
@@ -202,13 +206,28 @@ class ApiInstaller:
         if not self._replaced:  # torch has wrapped in turn what told of the class
             return
         try:
-            for function, spec in self._chosen(self._catalogue.overrides(kind)):
-                if function.place is not None and self._spec_in(function.original) is None:
-                    wrapper = self._wrapper(function, spec)
-                    put = self._replaced.wrap_in_class(function.place, wrapper)
-                    self._note(function, spec, [put])
+            self._wrap_in_class(self._chosen(self._catalogue.overrides(kind)))
         except Exception as error:  # noqa: BLE001  training must not feel our faults
             self._recorder.faults.contain("the first object of a class", error)
+
+    def _see_model(self, kind: type) -> None:
+        """Wrap what a tracked model of a class of the program does when it is called."""
+        if not self._replaced:
+            return
+        called = [
+            function
+            for function in self._catalogue.overrides(kind)
+            if function.place is not None and function.place.name == "forward"
+        ]
+        self._wrap_in_class(self._chosen(called, are_of_model=True))
+
+    def _wrap_in_class(self, chosen: Iterable[tuple[ApiFunction, FunctionSpec]]) -> None:
+        for function, chosen_spec in chosen:
+            if function.place is not None and self._spec_in(function.original) is None:
+                spec = attrs.evolve(chosen_spec, is_of_program=True)
+                wrapper = self._wrapper(function, spec)
+                put = self._replaced.wrap_in_class(function.place, wrapper)
+                self._note(function, spec, [put])
 
     def _readers(self) -> Iterable[tuple[Place, Callable[..., Any]]]:
         return readers(self._replaced.suspended)

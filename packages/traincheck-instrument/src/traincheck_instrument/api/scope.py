@@ -212,6 +212,8 @@ _LEFT_OUT_NAMES = _FUNCTIONAL_OPTIMIZERS | frozenset(
         "untyped_storage",
     }
 )
+# It has dropout of its own, and programs call it where they would call a module otherwise.
+TAKEN_BUILTINS = frozenset(("torch.nn.functional.scaled_dot_product_attention",))
 # How every module is called: their own code is known to the compiler.
 _CALLED_THROUGH = frozenset(("_call_impl", "_slow_forward", "_wrapped_call_impl"))
 # Of the methods that Python calls; the rest are how a class behaves, not what a program does.
@@ -260,6 +262,10 @@ class Scope:
         return not _is_below(path, (TORCH,)) or not (
             name.startswith(_LEFT_OUT_PREFIXES) or name in _LEFT_OUT_NAMES
         )
+
+    def takes_builtin(self, path: str) -> bool:
+        """Whether a function with this path is recorded though it is a builtin."""
+        return self.with_builtins or path in TAKEN_BUILTINS
 
     def takes_method(self, owner: str, name: str, *, of_manager: bool) -> bool:
         """Whether a method of the class with this path is recorded.

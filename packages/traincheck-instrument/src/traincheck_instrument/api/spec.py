@@ -10,6 +10,8 @@ from traincheck_instrument.api.observation import Point
 from traincheck_instrument.encode.text import key_text
 from traincheck_trace_schema.codec import dumps
 
+_FUNCTIONAL = "torch.nn.functional."
+
 
 @attrs.frozen(kw_only=True)
 class FunctionSpec:
@@ -28,6 +30,7 @@ class FunctionSpec:
     arguments: frozenset[str] | None = None
     wants_result: bool = True
     point: Point | None = None
+    is_of_program: bool = False  # a method of a class of its own, whose lines are user code
 
     @property
     def wants_any_argument(self) -> bool:
@@ -42,6 +45,16 @@ class FunctionSpec:
     def is_optimizer_step(self) -> bool:
         """Whether it is the step of an optimizer."""
         return self.is_optimizer_method and self.name.endswith(".step")
+
+    @cached_property
+    def is_forward(self) -> bool:
+        """Whether it is what a module does when it is called."""
+        return self.is_method and self.name.endswith(".forward")
+
+    @cached_property
+    def is_loss(self) -> bool:
+        """Whether it is one of torch's losses: of its functions, they alone say how to reduce."""
+        return self.name.startswith(_FUNCTIONAL) and "reduction" in self.parameters
 
     @cached_property
     def name_text(self) -> str:

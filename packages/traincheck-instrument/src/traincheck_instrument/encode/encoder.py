@@ -77,6 +77,13 @@ class Encoder:
         encode = self._known_encoders.get(id(kind)) or self._encoders[kind]
         return encode(value, walk)
 
+    def name_object(self, key: int, name: str | None) -> None:
+        """Tell an object, by its id, with a name from now on; None: without."""
+        if name is None:
+            self.names.pop(key, None)
+        else:
+            self.names[key] = name
+
     def _encoder_of(self, kind: type) -> Encode:
         """Return what encodes the values of a type that is none of the plain ones."""
         if issubclass(kind, torch.Tensor) and not issubclass(kind, UninitializedTensorMixin):

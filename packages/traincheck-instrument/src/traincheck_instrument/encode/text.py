@@ -91,17 +91,18 @@ class TextEncoder:
         return text
 
     def _module_writer(self) -> Write:
-        """Return what writes modules of one type, as training or not; those with a name differ."""
+        """Return what writes modules of one type: as training or not, and by name."""
         names, write_any = self._encode.names, self._write
-        texts: dict[bool, str] = {}
+        texts: dict[tuple[bool, str | None], str] = {}
 
         def write(module: torch.nn.Module) -> str:
             training = _fields_of_module(module).get("training")
-            if type(training) is not bool or id(module) in names:
+            if type(training) is not bool:
                 return write_any(module)
-            if training not in texts:
-                texts[training] = write_any(module)
-            return texts[training]
+            key = training, names.get(id(module))
+            if key not in texts:
+                texts[key] = write_any(module)
+            return texts[key]
 
         return write
 

@@ -24,6 +24,7 @@ from traincheck_instrument.recorder.journal import Journal
 from traincheck_instrument.recorder.modes import WithoutAny, count_modes, without_functions
 from traincheck_instrument.recorder.open_calls import OpenCall
 from traincheck_instrument.recorder.source_lines import NOT_USER
+from traincheck_instrument.recorder.told_contents import ContentEncoder
 from traincheck_instrument.recorder.work import Work
 from traincheck_instrument.steps.step_clock import StepClock
 from traincheck_instrument.steps.steps import Steps
@@ -55,6 +56,7 @@ class Calls:
     _contexts: Contexts
     _steps: Steps
     _write: Callable[[Any], str]  # a value of the program, as JSON text
+    _write_content: ContentEncoder  # the same, with what tensors hold
     with_stacks: bool = False  # each call names all lines of user code around it
     _next_id: Callable[[], int] = attrs.field(factory=lambda: itertools.count().__next__)
     _forks: int = 0  # that led from the process that began to record to this one
@@ -112,7 +114,8 @@ class Calls:
                         if call.is_observed:
                             self._look("end", call)
                         if call.spec.wants_result:
-                            fields += f',"result":{self._write(result)}'
+                            write = self._write_content if call.tells_content else self._write
+                            fields += f',"result":{write(result)}'
                         kind = "call_end"
                     else:
                         # No look: what a call has changed that did not come to its end says nothing
@@ -173,13 +176,17 @@ class Calls:
         caller = sys._getframe(_WRAPPER).f_back  # noqa: SLF001  the documented way to a frame
         src = NOT_USER if caller is None else journal.source_of(caller)
         if src == NOT_USER:
-            src = stack[-1].src if stack else journal.nearest_source(caller)
+            inherits = stack and not stack[-1].spec.is_of_program
+            src = stack[-1].src if inherits else journal.nearest_source(caller)
         is_observed = (
             spec.point is not None
             and self._observer.is_to_look(spec, stack)
             and self._looking.is_allowed(trains=spec.point.trains)
         )
-        call = OpenCall(self._next_id(), spec, owner, src, is_observed, self._forks)
+        tells_content = spec.is_loss or (
+            spec.is_forward and self._observer.variables.is_model(owner)
+        )
+        call = OpenCall(self._next_id(), spec, owner, src, is_observed, self._forks, tells_content)
         fields = f'"id":{call.id},"function":{spec.name_text}'
         if stack:
             fields += f',"parent":{stack[-1].id}'
@@ -187,7 +194,8 @@ class Calls:
             fields += f',"src":{src}'
         if self.with_stacks:
             fields += f',"stack":{journal.sources_around(caller)}'
-        fields += self._arguments(spec, args, kwargs)
+        write = self._write_content if tells_content else self._write
+        fields += self._arguments(spec, args, kwargs, write)
         if contexts := self._contexts.active():
             fields += f',"ctx":{self._text_of_contexts(contexts)}'
         journal.write_text("call_begin", f'{fields},"t_ns":{t_ns}')
@@ -214,10 +222,13 @@ class Calls:
             self._observer.look(phase, call)
 
     def _arguments(
-        self, spec: FunctionSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self,
+        spec: FunctionSpec,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        write: Callable[[Any], str],
     ) -> str:
-        write = self._write
-        fields = f',"self":{write(args[0])}' if spec.is_method and args else ""
+        fields = f',"self":{self._write(args[0])}' if spec.is_method and args else ""
         if not spec.wants_any_argument:
             return fields
         texts: dict[str, str] = {}

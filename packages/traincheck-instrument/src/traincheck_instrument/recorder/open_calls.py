@@ -24,6 +24,7 @@ class OpenCall:
     src: int  # number of the line, or NOT_USER
     is_observed: bool
     forks: int  # how many had led to the process that recorded its begin
+    tells_content: bool  # of the tensors that it is given, and returns
 
     def is_override_of(self, spec: FunctionSpec, owner: int) -> bool:
         """Whether `spec`, called now, is what this call overrides, on the same object.

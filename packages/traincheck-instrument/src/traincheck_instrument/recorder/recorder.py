@@ -14,6 +14,7 @@ from traincheck_instrument.recorder.faults import Faults
 from traincheck_instrument.recorder.journal import Journal
 from traincheck_instrument.recorder.open_calls import ThreadState
 from traincheck_instrument.recorder.overhead import Overhead
+from traincheck_instrument.recorder.told_contents import ContentEncoder
 from traincheck_instrument.recorder.work import Work
 from traincheck_instrument.steps.steps import Steps
 from traincheck_instrument.trackers.noticing import Noticing
@@ -27,6 +28,8 @@ from traincheck_instrument.variables.optimizers import Optimizers
 from traincheck_instrument.variables.variables import Variables
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from traincheck_instrument.settings import Tracker
     from traincheck_instrument.sink.shard import Shard
     from traincheck_instrument.steps.step_clock import StepClock
@@ -50,11 +53,12 @@ class Recorder:
     ) -> None:
         self.clock = clock
         self._has_threads = False  # of the program, that call what is recorded
+        self.on_tracked: Callable[[type], None] = lambda _: None  # told of the classes of models
         self.thread = ThreadState(itertools.count().__next__, self._meet_thread)
-        self.optimizers = Optimizers(on_named=self._name_object)
         self._journal = Journal(shard, clock, self.thread)
         self.faults = Faults(report=lambda detail: self._journal.gap("fault", detail))
         self._encode = Encoder()
+        self.optimizers = Optimizers(on_named=self._encode.name_object)
         self.contexts = Contexts(self._encode, contexts)
         variables = Variables(self._encode, self.optimizers, self._convert, wanted)
         self._observer = Observer(variables, self._journal)
@@ -66,6 +70,7 @@ class Recorder:
         self.swaps = SwapPatch(self.tracker, variables, self.faults)
         self.registrations = Registrations(variables.note_part)
         self.steps = Steps(clock, self._journal, self._observer, looking, self._work, self.tracker)
+        write = TextEncoder(self._encode).__call__  # bound once
         self.calls = Calls(
             clock,
             self._journal,
@@ -75,7 +80,8 @@ class Recorder:
             self._work,
             self.contexts,
             self.steps,
-            TextEncoder(self._encode).__call__,  # bound once
+            write,
+            ContentEncoder(write, self._encode.tensor),
         )
 
     @property
@@ -85,12 +91,6 @@ class Recorder:
 
     def _meet_thread(self, thread: ThreadState) -> None:
         self._has_threads |= thread.ordinal > 0 and thread.is_of_program
-
-    def _name_object(self, key: int, name: str | None) -> None:
-        if name is None:
-            self._encode.names.pop(key, None)
-        else:
-            self._encode.names[key] = name
 
     # Variables: reported by the tracker.
 
@@ -104,6 +104,7 @@ class Recorder:
                     self.steps.resume()
                 inner = without_wrappers(model)
                 self._observer.track(inner, name, is_recording=self.clock.is_recording)
+                self.on_tracked(type(inner))
                 self.tracker.adopt(inner, name)
 
         self._work.take("the tracking of a model", take)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import attrs
 import torch
@@ -26,12 +26,16 @@ class _Module:
 class TrainingModes:
     """The states of modules, as they are asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_named: Callable[[int, str | None], None]) -> None:
+        """Follow none yet; `on_named` is told the id and name of each, None when it is gone."""
         self._modules: dict[int, _Module] = {}
+        self._on_named = on_named
 
     def update(self, found: Mapping[int, Named[torch.nn.Module]]) -> None:
         """Follow what was found, and nothing else."""
-        self._modules = {key: _module(key, named) for key, named in found.items()}
+        for key in self._modules.keys() - found.keys():
+            self._on_named(key, None)
+        self._modules = {key: self._module(key, named) for key, named in found.items()}
 
     def has(self, module: torch.nn.Module) -> bool:
         """Whether a module was found."""
@@ -50,11 +54,12 @@ class TrainingModes:
             if type(training) is bool:
                 yield one.states[training]
 
-
-def _module(key: int, named: Named[torch.nn.Module]) -> _Module:
-    module = named.value
-    kind, names = type_name(type(module)), tuple(named.names)
-    states = {
-        training: State((key, kind), names, kind, values) for training, values in _MODES.items()
-    }
-    return _Module(weakref.ref(module), states)
+    def _module(self, key: int, named: Named[torch.nn.Module]) -> _Module:
+        module = named.value
+        kind, names = type_name(type(module)), tuple(named.names)
+        states = {
+            training: State((key, kind), names, kind, values) for training, values in _MODES.items()
+        }
+        self._on_named(key, names[0])
+        # Another object may get its id.
+        return _Module(weakref.ref(module, lambda _: self._on_named(key, None)), states)

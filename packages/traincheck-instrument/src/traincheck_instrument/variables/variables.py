@@ -40,6 +40,7 @@ class Variables:
         self._convert = convert
         self._next_number = itertools.count().__next__
         self._roots: dict[str, weakref.ref[torch.nn.Module]] = {}
+        self._root_ids: set[int] = set()  # theirs, while they live
         self._outline: list[object] | None = None  # of the models, when they were last walked
         self._has_new_parts = False  # since then
         self._storages: dict[int, int] = {}
@@ -53,7 +54,7 @@ class Variables:
             encoder,
             wanted.tensor_format,
         )
-        self._modes = TrainingModes()
+        self._modes = TrainingModes(encoder.name_object)
         self._schedulers = Schedulers(encoder)
         self._scalers = Scalers(encoder)
         states = {
@@ -95,8 +96,16 @@ class Variables:
 
     def add_model(self, model: torch.nn.Module, name: str) -> None:
         """Track a model under a name, in place of what had the name before."""
-        self._roots[name] = weakref.ref(model)
+        self._roots[name] = weakref.ref(model, self._forget_root(id(model)))
+        self._root_ids.add(id(model))
         self._outline = None
+
+    def _forget_root(self, key: int) -> Callable[[object], None]:
+        return lambda _: self._root_ids.discard(key)
+
+    def is_model(self, key: int) -> bool:
+        """Whether an object that is alive, by its id, is a model that the program has named."""
+        return key in self._root_ids
 
     def note_part(self, module: torch.nn.Module, *_: object) -> None:
         """Take note that a module, if it is tracked, has got a parameter or another module."""
@@ -171,6 +180,7 @@ class Variables:
     def clear(self) -> None:
         """Track nothing any more."""
         self._roots.clear()
+        self._root_ids.clear()
         self._parameters.clear()
         self._buffers.clear()
         for objects in self._objects.values():

@@ -1,0 +1,54 @@
+"""What holds of all elements of a tensor, as far as silent errors show in it.
+
+A model is given batches, and judged by losses: probabilities where scores belong, rows that were
+lost on their way, and what is not finite can be told from the elements alone.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from traincheck_instrument.content.digest import comparable
+
+MOST_BYTES = 2**24  # of a tensor whose elements are looked at for this; read in 1 ms
+MOST_BYTES_FAR = 2**20  # of one that lies on a device
+
+_ROUNDINGS = 16  # how often the error of one rounding a sum of shares may be off
+_A_MATRIX = 2  # dimensions
+
+
+def is_small(tensor: torch.Tensor) -> bool:
+    """Whether a tensor may be read at a call, beside what is read of the variables."""
+    size = tensor.numel() * tensor.element_size()
+    return size <= (MOST_BYTES if tensor.device.type == "cpu" else MOST_BYTES_FAR)
+
+
+def facts_of(tensor: torch.Tensor) -> dict[str, bool]:
+    """Say of a readable tensor of floating-point numbers what holds of its elements.
+
+    Returns:
+        `finite`: all are. Of what has dimensions `in_unit_interval`: all are from 0 to 1. Of
+        matrices and stacks of them also `rows_sum_to_one`: the last dimension holds shares of a
+        whole, and `has_zero_row`: of the first dimension an item is all zero. Nothing of an empty
+        tensor, or of other numbers.
+    """
+    if not tensor.is_floating_point() or tensor.element_size() == 1 or tensor.numel() == 0:
+        return {}
+    dense = comparable(tensor)
+    low, high = torch.stack(torch.aminmax(dense)).tolist()
+    facts = {"finite": math.isfinite(low) and math.isfinite(high)}
+    if dense.dim() > 0:
+        facts["in_unit_interval"] = low >= 0.0 and high <= 1.0
+    if dense.dim() >= _A_MATRIX:
+        facts["rows_sum_to_one"] = facts["in_unit_interval"] and _rows_sum_to_one(dense)
+        facts["has_zero_row"] = not bool(dense.flatten(1).any(1).all())
+    return facts
+
+
+def _rows_sum_to_one(dense: torch.Tensor) -> bool:
+    # What is kept in double precision may have been computed in single.
+    margin = _ROUNDINGS * max(torch.finfo(dense.dtype).eps, torch.finfo(torch.float32).eps)
+    sums = dense.sum(-1, dtype=torch.promote_types(dense.dtype, torch.float32))
+    return bool((sums - 1).abs().max() <= margin)
