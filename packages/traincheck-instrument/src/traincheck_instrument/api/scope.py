@@ -212,6 +212,8 @@ _LEFT_OUT_NAMES = _FUNCTIONAL_OPTIMIZERS | frozenset(
         "untyped_storage",
     }
 )
+# Not of the set-up: without it, each epoch has the data in the same order.
+_ACTS = frozenset(("set_epoch",))
 # It has dropout of its own, and programs call it where they would call a module otherwise.
 TAKEN_BUILTINS = frozenset(("torch.nn.functional.scaled_dot_product_attention",))
 # How every module is called: their own code is known to the compiler.
@@ -259,9 +261,9 @@ class Scope:
             return name not in _CALLED_THROUGH
         if name.startswith("_"):
             return False
-        return not _is_below(path, (TORCH,)) or not (
-            name.startswith(_LEFT_OUT_PREFIXES) or name in _LEFT_OUT_NAMES
-        )
+        if name in _ACTS or not _is_below(path, (TORCH,)):
+            return True
+        return not (name.startswith(_LEFT_OUT_PREFIXES) or name in _LEFT_OUT_NAMES)
 
     def takes_builtin(self, path: str) -> bool:
         """Whether a function with this path is recorded though it is a builtin."""
