@@ -13,6 +13,8 @@ from click.testing import CliRunner, Result
 from traincheck_check.cli import check
 from traincheck_relations.testing import TraceBuilder, train
 from traincheck_trace_schema.results_file import read_summary, read_verdicts
+from traincheck_trace_schema.suppression_file import suppression_path, write_suppressions
+from traincheck_trace_schema.suppressions import Suppression
 
 if TYPE_CHECKING:
     from conftest import WriteRun
@@ -27,6 +29,13 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def run(*args: str | Path) -> Result:
     return CliRunner().invoke(check, list(map(str, args)))
+
+
+def suppress(claims_file: Path, *suppressions: tuple[str, str]) -> None:
+    write_suppressions(
+        suppression_path(claims_file),
+        [Suppression(pattern=pattern, reason=reason) for pattern, reason in suppressions],
+    )
 
 
 def test_no_violation_exits_with_0(write_run: WriteRun, claims_file: Path) -> None:
@@ -160,6 +169,91 @@ def test_a_trace_without_steps_is_warned_of(tmp_path: Path, claims_file: Path) -
 
     assert result.exit_code == 0, result.output
     assert "warning: no training step is recorded" in result.stderr
+
+
+def test_what_is_suppressed_is_not_evaluated_and_told(
+    write_run: WriteRun, claims_file: Path
+) -> None:
+    """Neither is it broken nor does it count; the screen and the summary say why."""
+    suppress(claims_file, ("moves-*", "fc2 is frozen on purpose"), ("clips", "we do not clip"))
+
+    result = run("-f", write_run(stuck=[FC2]), "-i", claims_file, "-o", "results")
+
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0] == "1 of 1 invariants applied (100 %): no violation."
+    assert lines[1].strip() == "2 suppressed: fc2 is frozen on purpose"
+    assert lines[2].strip() == "1 suppressed: we do not clip"
+    summary = read_summary(Path("results/violations_summary.json"))
+    assert (summary.checked, summary.suppressed) == (1, 3)
+    assert {(each.reason, each.invariant_ids) for each in summary.suppressions} == {
+        ("fc2 is frozen on purpose", ("moves-each", "moves-some")),
+        ("we do not clip", ("clips",)),
+    }
+
+
+def test_what_the_command_suppresses_is_not_checked(write_run: WriteRun, claims_file: Path) -> None:
+    """As a user does it: suppress what is known, check again, and have it back."""
+    commands = Path(sys.executable).parent
+    folder = write_run(stuck=[FC2])
+    suppress_ = [commands / "traincheck", "invariants", "suppress", claims_file, "moves-each"]
+    check_ = [commands / "traincheck-check", "-f", folder, "-i", claims_file, "-o", "results"]
+
+    codes = [
+        subprocess.run(command, capture_output=True, check=False).returncode
+        for command in (
+            check_,
+            [*suppress_, "--reason", "fc2 is frozen on purpose"],
+            check_,
+            [*suppress_, "--remove"],
+            check_,
+        )
+    ]
+
+    assert codes == [1, 0, 0, 0, 1]
+
+
+def test_suppressions_can_be_ignored(write_run: WriteRun, claims_file: Path) -> None:
+    """Then everything is checked, and nothing is told of them."""
+    suppress(claims_file, ("moves-*", "fc2 is frozen on purpose"))
+    folder = write_run(stuck=[FC2])
+
+    result = run("-f", folder, "-i", claims_file, "-o", "results", "--ignore-suppressions")
+
+    assert result.exit_code == 1, result.output
+    assert result.stdout.startswith("3 of 4 invariants applied (75 %): 1 broken.")
+    assert "suppressed" not in result.stdout
+    assert read_summary(Path("results/violations_summary.json")).suppressed == 0
+
+
+def test_suppressions_beside_any_file_hold_for_all(
+    write_run: WriteRun, claims_file: Path, tmp_path: Path
+) -> None:
+    """The same invariant may stand in several files."""
+    other = tmp_path / "other.json"
+    other.write_bytes(claims_file.read_bytes())
+    suppress(other, ("moves-each", "known"))
+
+    result = run("-f", write_run(stuck=[FC2]), "-i", claims_file, other, "-o", "results")
+
+    assert result.exit_code == 0, result.output
+    assert "1 suppressed: known" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"), [("*", "every invariant is suppressed; "), ("", "'pattern' must be")]
+)
+def test_suppressions_that_leave_nothing_or_are_broken_are_told(
+    write_run: WriteRun, claims_file: Path, pattern: str, reason: str
+) -> None:
+    """That nothing is broken would say nothing."""
+    suppress(claims_file, (pattern, "all known"))
+
+    result = run("-f", write_run(), "-i", claims_file, "-o", "results")
+
+    assert result.exit_code == 2, result.output
+    assert reason in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

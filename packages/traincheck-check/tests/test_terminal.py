@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import click
 
 from traincheck_check.terminal import MAX_GROUPS, screen, wrapped
-from traincheck_trace_schema.results import Place, Summary, Violation, ViolationGroup
+from traincheck_trace_schema.results import (
+    Place,
+    Summary,
+    Suppressed,
+    Violation,
+    ViolationGroup,
+)
 
 FOLDER = Path("results")
 
@@ -91,3 +98,20 @@ def test_long_lines_are_broken_and_indented_to_their_text():
     assert click.unstyle(title).splitlines()[1].startswith("   title")
     assert max(map(len, click.unstyle(first).splitlines())) <= 30
     assert not empty
+
+
+def test_what_is_suppressed_is_told_by_reason() -> None:
+    """The most frequent reasons first; where there are many, how many invariants are left."""
+    suppressions = tuple(
+        Suppressed(pattern=f"p{number}", reason=f"r{number // 2}", invariant_ids=(f"{number}",))
+        for number in range(2 * MAX_GROUPS + 1)
+    )
+
+    told = lines(attrs.evolve(summary(), suppressed=len(suppressions), suppressions=suppressions))
+
+    assert told[1] == "   2 suppressed: r0"
+    assert told[MAX_GROUPS] == f"   2 suppressed: r{MAX_GROUPS - 1}"
+    assert told[MAX_GROUPS + 1] == (
+        "   1 suppressed for other reasons, see violations_summary.json"
+    )
+    assert told[-1].startswith("Results are in ")

@@ -5,6 +5,7 @@ import pytest
 from traincheck_relations.contain import APIContainRelation
 from traincheck_relations.engine import Watch, propose
 from traincheck_relations.testing import TraceBuilder, optimizer, tensor, train
+from traincheck_relations.testing_models import Runs
 from traincheck_trace_schema.invariants import APIParam, VarTypeParam
 from traincheck_trace_schema.reading import open_run
 
@@ -260,7 +261,7 @@ def test_requirements_name_what_must_be_recorded():
 
     assert needed.observe == {STEP}
     assert set(needed.functions) == {STEP}
-    assert needed.variables == {"parameter": {"data", "grad"}}
+    assert needed.variables == {"parameter": {"data", "grad"}, "optimizer": {"lr"}}
 
 
 def test_descriptions_are_sentences():
@@ -272,3 +273,49 @@ def test_descriptions_are_sentences():
         "from non-zero to None"
     )
     assert RELATION.describe(calls("a", "b")) == "Each call of a calls b"
+
+
+@pytest.mark.parametrize("rate", [0, 0.0, 1e-9])
+def test_a_learning_rate_of_zero_leaves_open_if_data_changes(trace, rate):
+    """As where a schedule has ended; so of each parameter, and of some."""
+    runs = Runs(RELATION, trace)
+    model = runs.model()
+    model.train([0])
+    model.change("optimizer0.group0", lr=rate)
+    model.rank.step(1)
+    with model.stepping():
+        pass
+
+    found = runs.examples(changes(STEP, "data"), changes(STEP, "data", "some"))
+
+    assert [(one.at.window.step, one.held) for one in found] == [(0, True)] * 3
+
+
+def test_a_group_without_a_learning_rate_leaves_others_to_be_judged(trace):
+    """Only of what is held by no other group nothing follows."""
+    runs = Runs(RELATION, trace)
+    model = runs.model()
+    model.group("optimizer0.group1", lr=0)
+    model.hold("model.bn.weight", ("optimizer0", 1))
+    model.train([0, 1], gradients=())
+    model.rank.step(2)
+    for name in ("model.fc.weight", "model.bn.weight"):
+        model.change(name, grad=tensor("g"))
+    with model.stepping():
+        pass
+
+    each = runs.examples(changes(STEP, "data"))
+    (*_, some) = runs.examples(changes(STEP, "data", "some"))
+
+    assert [one.at.variable for one in each if one.at.window.step == 2] == ["model.fc.weight"]
+    assert not some.held
+
+
+def test_an_unknown_learning_rate_changes_nothing(trace):
+    """A trace that does not tell it is judged as ever."""
+    runs = Runs(RELATION, trace)
+    model = runs.model()
+    model.change("optimizer0.group0", lr={"object": {"type": "Schedule"}})
+    model.train([0], gradients=())
+
+    assert [one.held for one in runs.examples(changes(STEP, "data"))] == [False, False]

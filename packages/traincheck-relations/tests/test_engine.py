@@ -192,3 +192,67 @@ def test_candidates_are_proposed_by_relation(trace: TraceBuilder) -> None:
     assert proposals.seen.steps == {0}
     assert proposals.seen.bases == {"torch.optim.SGD.step": ("torch.optim.Optimizer.step",)}
     assert "torch.optim.Optimizer.step" in proposals.seen.functions
+
+
+def test_who_calls_whom_is_told_beside_the_candidates(trace: TraceBuilder) -> None:
+    """None stands for the program itself."""
+    rank = trace.rank()
+    two_calls(rank)
+    with rank.call("torch.optim.SGD.step"), rank.call("torch.relu"):
+        pass
+
+    proposals = propose(read(trace), {})
+
+    assert proposals.callers == {
+        "torch.optim.SGD.step": {None},
+        "torch.relu": {None, "torch.optim.SGD.step"},
+    }
+
+
+class Nonsense(Proposing):
+    def __init__(self, claim: object) -> None:
+        super().__init__()
+        self.claim = claim
+
+    def finish(self) -> Iterable[Params]:
+        return [self.claim]  # type: ignore[list-item]
+
+
+class Deaf(Proposing):
+    def __init__(self) -> None:
+        super().__init__()
+        del self.interests
+
+
+@pytest.mark.parametrize(
+    ("spy", "problem"),
+    [
+        (Nonsense("f"), "TypeError: proposed 'f', which is no tuple of params"),
+        (Nonsense(("f",)), "TypeError: proposed ('f',), which is no tuple of params"),
+        (Deaf(), "AttributeError: "),
+    ],
+)
+def test_what_nobody_could_follow_is_a_fault(trace: TraceBuilder, spy: Spy, problem: str) -> None:
+    """It is told of the relation, and the others go on."""
+    two_calls(trace.rank())
+
+    proposals = propose(read(trace), {"Odd": spy, "Sound": Proposing()})
+
+    assert proposals.candidates == {"Sound": (CLAIM,)}
+    (fault,) = proposals.faults
+    assert fault.relation == "Odd"
+    assert fault.error.startswith(problem)
+
+
+def test_how_far_it_is_is_told(trace: TraceBuilder) -> None:
+    """All that was read, from time to time and at the end."""
+    rank = trace.rank()
+    for step in range(5000):
+        rank.step(step)
+    run = read(trace)
+    told: list[int] = []
+
+    propose(run, {}, told.append)
+
+    assert told[0] == 4096
+    assert sum(told) >= 2 * 5000  # each step, and the end of its window

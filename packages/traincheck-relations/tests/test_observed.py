@@ -41,9 +41,9 @@ def write(folder, *, with_others):
     return open_run([folder])
 
 
-def test_other_roles_lead_to_no_claim_and_hide_none(tmp_path):
-    """What is told of buffers, modules and optimizers leaves claims and occasions as they are."""
-    relations = load_relations()
+def test_other_roles_change_no_claim_about_parameters_and_hide_none(tmp_path):
+    """What is told of buffers, modules and optimizers leaves these as they are."""
+    relations = load_relations(only=("APIContainRelation", "ConsistencyRelation"))
     plain = write(tmp_path / "plain", with_others=False)
     rich = write(tmp_path / "rich", with_others=True)
 

@@ -10,7 +10,7 @@ from traincheck_relations.properties import (
 )
 from traincheck_relations.replay import Replay
 from traincheck_relations.testing import TraceBuilder, optimizer, tensor
-from traincheck_trace_schema.invariants import APIParam
+from traincheck_trace_schema.invariants import APIParam, InputOutputParam
 from traincheck_trace_schema.reading import open_run
 
 
@@ -62,7 +62,9 @@ def test_arguments_are_facts_where_they_can_be_compared(rank, events):
         "call.arg.training": True,
         "call.arg.x.dtype": "float32",
         "call.arg.x.ndim": 2,
+        "call.arg.x.requires_grad": False,
         "call.module.training": False,
+        "call.module.type": "torch.nn.Dropout",
         "ctx.grad_mode": False,
     }
 
@@ -87,8 +89,10 @@ def test_a_variable_is_held_by_the_caller_or_by_another(rank, events):
 def test_requirements_say_what_makes_a_property_known():
     """An argument asks for itself, a gradient for gradients, a context for the context."""
     params = (APIParam(api_full_name="f"),)
+    part = InputOutputParam(name="x", type="torch.Tensor", api_name="g", is_input=True)
 
     assert requirements_of("call.arg.p", params).functions == {"f": {"p"}}
+    assert requirements_of("call.arg.p.requires_grad", (part,)).functions == {"g": {"p"}}
     assert requirements_of("var.grad", params).variables == {"parameter": {"grad"}}
     assert requirements_of("var.ndim", params).variables == {"parameter": {"data"}}
     assert requirements_of("ctx.autocast.dtype", params).contexts == {"autocast"}

@@ -11,7 +11,12 @@ import pytest
 
 from traincheck_relations import registry
 from traincheck_relations.preconditions import ALWAYS
-from traincheck_relations.registry import load_relations, not_checkable, relations_for
+from traincheck_relations.registry import (
+    load_relations,
+    load_sound_relations,
+    not_checkable,
+    relations_for,
+)
 from traincheck_trace_schema.errors import ConfigError, InvariantError, PluginError
 from traincheck_trace_schema.invariants import (
     APIParam,
@@ -53,6 +58,11 @@ class Incomplete:
 class NoGroup(First):
     name = "NoGroup"
     group = ""
+
+
+class Ranked(First):
+    name = "Ranked"
+    likelihood = 0.9
 
 
 class Raising:
@@ -116,6 +126,7 @@ def test_an_unknown_name_is_told_with_the_known_ones(
         (Misnamed, "name = 'Misnamed', got 'Other'"),
         (Incomplete, "methods requires, monitor, describe"),
         (NoGroup, "group"),
+        (Ranked, "must have likelihood as methods, if at all"),
         (Raising, "failed to load: OSError: no licence"),
     ],
 )
@@ -129,6 +140,17 @@ def test_a_relation_is_validated_when_it_loads(
         load_relations()
 
     assert plugin.__name__ in str(caught.value)
+
+
+def test_sound_relations_are_loaded_beside_one_that_is_not(plugins: Plugins) -> None:
+    """Where the fault of one should not cost the others, it is told."""
+    plugins.install(First, Raising, Second)
+
+    loaded = load_sound_relations()
+
+    assert list(loaded.relations) == ["First", "Second"]
+    assert list(loaded.faults) == ["Raising"]
+    assert "failed to load: OSError: no licence" in str(loaded.faults["Raising"])
 
 
 def test_two_packages_must_not_define_one_relation(plugins: Plugins) -> None:

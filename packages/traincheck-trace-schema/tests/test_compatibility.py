@@ -19,6 +19,8 @@ from traincheck_trace_schema.reading import StreamItem, open_run
 from traincheck_trace_schema.records import TraceRecord
 from traincheck_trace_schema.results import Summary, Verdict
 from traincheck_trace_schema.results_file import read_summary, read_verdicts
+from traincheck_trace_schema.suppression_file import read_suppressions
+from traincheck_trace_schema.suppressions import Suppression
 from traincheck_trace_schema.validation import FileCheck
 from traincheck_trace_schema.values import PAYLOADS, Encoded
 from traincheck_trace_schema.version import check_version
@@ -45,6 +47,7 @@ READERS: dict[str, tuple[Any, Callable[[Path], Any]]] = {
     "plan.json": (Plan, read_plan),
     "violations_summary.json": (Summary, read_summary),
     "failed.log": (Verdict, read_verdicts),
+    "invariants.suppressed.jsonl": (Suppression, read_suppressions),
 }
 each_document = pytest.mark.parametrize("name", READERS)
 

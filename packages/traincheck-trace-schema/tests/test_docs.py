@@ -21,6 +21,7 @@ from traincheck_trace_schema.reading.lines import MAX_LINE
 from traincheck_trace_schema.records import TraceRecord
 from traincheck_trace_schema.results_file import read_summary, read_verdicts
 from traincheck_trace_schema.summary import summarise
+from traincheck_trace_schema.suppression_file import read_suppressions
 from traincheck_trace_schema.validation import FileCheck, validate
 from traincheck_trace_schema.values import PAYLOADS
 
@@ -137,6 +138,18 @@ def test_the_results_are_valid(tmp_path: Path) -> None:
 
     assert _problems(summary) == _problems(verdicts) == []
     assert read_summary(summary).checked == len(read_verdicts(verdicts)) == 3
+
+
+def test_the_suppressions_are_valid(tmp_path: Path) -> None:
+    """The file of the page can be read."""
+    path = tmp_path / "invariants.suppressed.jsonl"
+    path.write_text(*_blocks("suppressions.md", "jsonl"))
+
+    assert _problems(path) == []
+    assert [each.pattern for each in read_suppressions(path)] == [
+        "ce994210421541ae",
+        "torch.nn.functional.*",
+    ]
 
 
 @pytest.mark.parametrize("page", [PACKAGE / "README.md", *sorted(DOCS.glob("*.md"))], ids=str)

@@ -32,6 +32,12 @@ from traincheck_trace_schema.results_file import (
     write_summary,
     write_verdicts,
 )
+from traincheck_trace_schema.suppression_file import (
+    read_suppressions,
+    suppression_path,
+    write_suppressions,
+)
+from traincheck_trace_schema.suppressions import Suppression
 
 GOLDEN = Path(__file__).parent / "golden" / "1.0"
 PARAMS: Params = (
@@ -194,3 +200,41 @@ def test_a_verdict_is_no_summary() -> None:
     """Results of the other form are refused, with the file's name."""
     with pytest.raises(ConfigError, match=r"not_triggered\.log: field 'checked' is missing"):
         read_summary(GOLDEN / "not_triggered.log")
+
+
+def test_suppressions_are_read_as_they_were_written(tmp_path: Path) -> None:
+    """A file holds one suppression a line, in the order given."""
+    path = tmp_path / "i.suppressed.jsonl"
+    suppressions = [Suppression(pattern=name, reason="so") for name in ("b*", "a")]
+
+    write_suppressions(path, suppressions)
+
+    assert read_suppressions(path) == suppressions
+    assert len(path.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("changed", [{"reason": ""}, {"pattern": None}, {"version": "2.0"}])
+def test_a_suppression_needs_a_pattern_and_a_reason(
+    tmp_path: Path, changed: dict[str, Any]
+) -> None:
+    """The message says where, and names the field or the version."""
+    path = tmp_path / "i.suppressed.jsonl"
+    write_suppressions(path, [Suppression(pattern="a", reason="so")])
+    path.write_text(dumps({**loads(path.read_text()), **changed}))
+
+    with pytest.raises(ConfigError, match=rf"i\.suppressed\.jsonl:1: .*{min(changed)}"):
+        read_suppressions(path)
+
+
+@pytest.mark.parametrize(
+    ("invariants", "suppressions"),
+    [
+        ("invariants.json", "invariants.suppressed.jsonl"),
+        ("invariants.json.gz", "invariants.suppressed.jsonl"),
+        ("good.v2", "good.v2.suppressed.jsonl"),
+        (".json", ".json.suppressed.jsonl"),
+    ],
+)
+def test_suppressions_stand_beside_their_invariants(invariants: str, suppressions: str) -> None:
+    """Under the same name, which a shell does not take for more invariants."""
+    assert suppression_path(Path("a.json", invariants)) == Path("a.json", suppressions)

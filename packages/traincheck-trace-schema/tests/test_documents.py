@@ -23,13 +23,14 @@ from traincheck_trace_schema.codec import (
     structure_value,
     unstructure,
 )
-from traincheck_trace_schema.constraints import Between, Matches, NotEmpty
+from traincheck_trace_schema.constraints import Between, FromZeroToOne, Matches, NotEmpty
 from traincheck_trace_schema.errors import TraincheckError
 from traincheck_trace_schema.invariants import Invariant
 from traincheck_trace_schema.plan import Plan
 from traincheck_trace_schema.reading.form import FORMS
 from traincheck_trace_schema.records import TraceRecord
 from traincheck_trace_schema.results import Summary, Verdict
+from traincheck_trace_schema.suppressions import Suppression
 from traincheck_trace_schema.validation import load_schema, validate
 from traincheck_trace_schema.validation.schema import validity_of
 from traincheck_trace_schema.values import PAYLOADS, Encoded
@@ -40,6 +41,7 @@ DOCUMENTS: Mapping[type, str] = {
     Plan: "plan",
     Summary: "results",
     Verdict: "results",
+    Suppression: "suppressions",
 }
 LARGEST = 2**53
 ODD: tuple[Any, ...] = (
@@ -126,6 +128,8 @@ def _annotated(
         return value if value is not None else values()
     if isinstance(mark, Between):
         return st.integers(mark.minimum, min(mark.maximum, LARGEST))
+    if isinstance(mark, FromZeroToOne):
+        return st.floats(0, 1)
     if isinstance(mark, Matches):
         return st.from_regex(f"(?a:{mark.pattern})", fullmatch=True)
     assert mark == NotEmpty()
@@ -241,7 +245,7 @@ def test_defaults_are_those_of_the_schema(cls: type) -> None:
     """A field may be left out where it has a default, which the schema names."""
     document, name = DOCUMENTS[cls], getattr(cls, "kind", cls.__name__.lower())
     schema = load_schema(document)
-    properties = schema["$defs"].get(name, schema)["properties"]
+    properties = schema.get("$defs", {}).get(name, schema)["properties"]
     for field in attrs.fields(cls):
         written = field.name.removesuffix("_")
         if "default" in properties.get(written, {}):

@@ -18,6 +18,8 @@ from traincheck_trace_schema.plan import Plan
 from traincheck_trace_schema.plan_file import write_plan
 from traincheck_trace_schema.results import Place, Summary, Verdict, Violation
 from traincheck_trace_schema.results_file import write_summary, write_verdicts
+from traincheck_trace_schema.suppression_file import write_suppressions
+from traincheck_trace_schema.suppressions import Suppression
 from traincheck_trace_schema.validation import FileCheck, Finding, documents_in
 
 if TYPE_CHECKING:
@@ -221,10 +223,11 @@ def test_a_document_is_what_it_says(tmp_path: Path) -> None:
     write_summary(tmp_path / "c.txt", _summary())
     write_verdicts(tmp_path / "d.txt", [_verdict(), _verdict()])
     (tmp_path / "e.txt").write_text(dumps(unstructure(_summary())))
+    write_suppressions(tmp_path / "f.txt", [Suppression(pattern="x", reason="y")])
 
     checks = [_check(path) for path in sorted(tmp_path.iterdir())]
 
-    assert [problems for _, problems in checks] == [[]] * 5
+    assert [problems for _, problems in checks] == [[]] * 6
     told = [(check.document, check.is_lines) for check, _ in checks]
     assert told == [
         ("invariants", True),
@@ -232,6 +235,7 @@ def test_a_document_is_what_it_says(tmp_path: Path) -> None:
         ("results", False),
         ("results", True),
         ("results", False),
+        ("suppressions", True),
     ]
 
 
@@ -285,6 +289,10 @@ def test_old_invariants_are_told_once(tmp_path: Path) -> None:
     [
         ({"checked": 7}, "field 'checked' must be 1, the sum of the verdicts; got 7"),
         ({"incomplete_because": ("x",)}, "field 'complete' is true, and 'incomplete_because' says"),
+        (
+            {"suppressed": 2},
+            "field 'suppressed' must be 0, the number of ids in 'suppressions'; got 2",
+        ),
         (
             {"failed": 1, "passed": 0},
             "field 'failed' must be 0, the number of violations; got 1",

@@ -16,6 +16,7 @@ from traincheck_trace_schema.files import read_json, read_json_lines
 from traincheck_trace_schema.invariant_file import read_invariants
 from traincheck_trace_schema.plan_file import read_plan
 from traincheck_trace_schema.results_file import read_summary, read_verdicts
+from traincheck_trace_schema.suppression_file import read_suppressions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,8 +45,9 @@ def _zero(path: Path) -> None:
         (read_plan, ConfigError),
         (read_summary, ConfigError),
         (lambda path: list(read_verdicts(path)), ConfigError),
+        (read_suppressions, ConfigError),
     ],
-    ids=["invariants", "plan", "summary", "verdicts"],
+    ids=["invariants", "plan", "summary", "verdicts", "suppressions"],
 )
 def test_what_is_no_file_is_refused(
     tmp_path: Path,
@@ -129,6 +131,7 @@ def test_damaged_documents_never_raise_anything_else(tmp_path: Path, data: st.Da
         "plan.json": read_plan,
         "violations_summary.json": read_summary,
         "failed.log": lambda path: list(read_verdicts(path)),
+        "invariants.suppressed.jsonl": read_suppressions,
     }
     name = data.draw(st.sampled_from(sorted(readers)))
     content = bytearray((GOLDEN / name).read_bytes())

@@ -27,8 +27,10 @@ from traincheck_trace_schema.records import (
     TraceRecord,
     VarEvent,
 )
-from traincheck_trace_schema.results import Place, Summary, Verdict
+from traincheck_trace_schema.results import Place, Summary, Suppressed, Verdict
 from traincheck_trace_schema.results_file import read_summary, read_verdicts
+from traincheck_trace_schema.suppression_file import read_suppressions, suppression_path
+from traincheck_trace_schema.suppressions import Suppression
 from traincheck_trace_schema.validation import FileCheck, load_schema
 from traincheck_trace_schema.values import PAYLOADS, TensorValue
 
@@ -41,6 +43,7 @@ CLASSES: dict[str, tuple[str, Any]] = {
     TRACE: ("trace", TraceRecord),
     "invariants.json": ("invariants", Invariant),
     "plan.json": ("plan", Plan),
+    "invariants.suppressed.jsonl": ("suppressions", Suppression),
     "violations_summary.json": ("results", Summary),
     "failed.log": ("results", Verdict),
     "passed.log": ("results", Verdict),
@@ -171,6 +174,7 @@ def test_the_golden_invariants_say_what_they_said() -> None:
     first, second, third, _ = read_invariants([GOLDEN / "invariants.json"])
 
     assert first.num_positive_examples == 412
+    assert (first.likelihood, second.likelihood) == (0.9, None)
     assert first.precondition["variable"].preconditions[0].clauses[1:] == (
         Clause(type="exist", prop_name="call.arg.closure"),
     )
@@ -208,3 +212,20 @@ def test_the_golden_results_say_what_they_said() -> None:
     assert summary.groups[0].invariant_ids == (failed.invariant_id,)
     assert failed.evidence[0].record["kind"] == "call_end"
     assert silent.reason == "the run has one rank"
+    assert summary.suppressions == (
+        Suppressed(
+            pattern="torch.nn.functional.*",
+            reason="the model of this year returns half precision",
+            invariant_ids=("bed6e37743655665",),
+        ),
+    )
+
+
+def test_the_golden_suppressions_say_what_they_said() -> None:
+    """They are read into these objects, from where they stand beside the invariants."""
+    assert read_suppressions(suppression_path(GOLDEN / "invariants.json")) == [
+        Suppression(pattern="aa28d915182ef6f4", reason="the head is frozen on purpose"),
+        Suppression(
+            pattern="torch.nn.functional.*", reason="the model of this year returns half precision"
+        ),
+    ]

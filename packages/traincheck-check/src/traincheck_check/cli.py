@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from traincheck_check.checking import Checked
     from traincheck_check.outcome import Outcome
     from traincheck_relations.api import Relation
+    from traincheck_trace_schema.invariants import Invariant
     from traincheck_trace_schema.reading import Run
+    from traincheck_trace_schema.results import Suppressed
 
 
 @click.command("check", cls=TraincheckCommand)
@@ -52,15 +54,24 @@ if TYPE_CHECKING:
     type=click.Path(file_okay=False, path_type=Path),
     help="Where to write the results.  [default: traincheck_checker_results_TIME]",
 )
-def check(
+@click.option(
+    "--ignore-suppressions",
+    is_flag=True,
+    help="Check also what is suppressed beside the invariant files.",
+)
+def check(  # noqa: PLR0913  one for each option
     trace_folders: tuple[Path, ...],
     traces: tuple[Path, ...],
     *,
     strict: bool,
     invariants: tuple[Path, ...],
     output_dir: Path | None,
+    ignore_suppressions: bool,
 ) -> int:
     """Check traces of training runs against invariants.
+
+    What 'traincheck invariants suppress' suppressed beside the invariant files is not evaluated;
+    how much that is, and why, is told.
 
     Exits with 0 if no invariant was broken, 1 if one was, 2 if the input is unusable, and 3 if the
     trace is incomplete and shows no violation.
@@ -69,19 +80,10 @@ def check(
     from traincheck_check.outcome import outcome_of  # noqa: PLC0415
     from traincheck_check.terminal import MAX_WIDTH, screen, wrapped  # noqa: PLC0415
     from traincheck_relations.registry import not_checkable, relations_for  # noqa: PLC0415
-    from traincheck_trace_schema.invariant_file import read_invariant_files  # noqa: PLC0415
     from traincheck_trace_schema.reading import open_runs  # noqa: PLC0415
 
     given = given_traces(trace_folders, traces)
-    files = read_invariant_files(invariants)
-    claims = files.invariants
-    for text in files.notes:
-        note(text)
-    if not claims:
-        raise InvariantError(
-            f"{', '.join(map(str, invariants))}: has no invariant to check; infer from longer or "
-            "more runs"
-        )
+    claims, suppressed = _read(invariants, ignore_suppressions=ignore_suppressions)
     relations = relations_for(claims)
     unchecked = not_checkable(claims, relations)
     results = output_dir or Path(
@@ -91,7 +93,7 @@ def check(
     outcomes = []
     for run, name in zip(runs, _names(runs), strict=True):
         checked = check_run(run, claims, relations, unchecked)
-        outcome = outcome_of(checked)
+        outcome = outcome_of(checked, suppressed)
         outcome.write(results / name)
         _warn(checked, relations)
         lines = screen(outcome.summary, results / name, name=name or None)
@@ -99,6 +101,29 @@ def check(
             say(line)
         outcomes.append(outcome)
     return _exit_code(outcomes)
+
+
+def _read(
+    paths: Sequence[Path], *, ignore_suppressions: bool
+) -> tuple[Sequence[Invariant], Sequence[Suppressed]]:
+    """Return the invariants that are to be checked, and those that are not, with the reasons."""
+    from traincheck_check.suppressed import without_suppressed  # noqa: PLC0415  see `check`
+    from traincheck_relations.suppression import suppressions_beside  # noqa: PLC0415
+    from traincheck_trace_schema.invariant_file import read_invariant_files  # noqa: PLC0415
+
+    files = read_invariant_files(paths)
+    for text in files.notes:
+        note(text)
+    suppressions = () if ignore_suppressions else suppressions_beside(paths)
+    claims, suppressed = without_suppressed(files.invariants, suppressions)
+    if claims:
+        return claims, suppressed
+    why = (
+        "every invariant is suppressed; check them all with --ignore-suppressions"
+        if suppressed
+        else "has no invariant to check; infer from longer or more runs"
+    )
+    raise InvariantError(f"{', '.join(map(str, paths))}: {why}")
 
 
 def _width(most: int) -> int:

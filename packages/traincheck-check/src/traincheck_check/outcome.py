@@ -21,10 +21,12 @@ from traincheck_trace_schema.results_file import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from traincheck_check.checking import Checked
     from traincheck_check.finding import Finding
+    from traincheck_trace_schema.results import Suppressed
 
 
 @attrs.frozen(kw_only=True)
@@ -59,8 +61,8 @@ def _make_folder(folder: Path) -> None:
         ) from error
 
 
-def outcome_of(checked: Checked) -> Outcome:
-    """Sum up what checking a run found out."""
+def outcome_of(checked: Checked, suppressed: Sequence[Suppressed] = ()) -> Outcome:
+    """Sum up what checking a run found out, and what was not checked since it is suppressed."""
     verdicts = [_verdict(finding, checked) for finding in checked.findings]
     failed = tuple(each for each in verdicts if each.verdict == "failed")
     passed = tuple(each for each in verdicts if each.verdict == "passed")
@@ -73,12 +75,14 @@ def outcome_of(checked: Checked) -> Outcome:
         failed=len(failed),
         passed=len(passed),
         not_triggered=len(not_triggered),
+        suppressed=sum(len(each.invariant_ids) for each in suppressed),
         complete=not incomplete_because,
         incomplete_because=incomplete_because,
         violations=tuple(
             _violation(each, group=number) for number, group in enumerate(groups) for each in group
         ),
         groups=tuple(group_of(number, group) for number, group in enumerate(groups)),
+        suppressions=tuple(suppressed),
     )
     return Outcome(summary=summary, failed=failed, passed=passed, not_triggered=not_triggered)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -53,6 +54,7 @@ def screen(summary: Summary, folder: Path, *, name: str | None = None) -> Iterat
     yield _verdict(summary, name)
     for reason in summary.incomplete_because[:MAX_GROUPS]:
         yield f"{_INDENT}incomplete: {reason}"
+    yield from _suppressed(summary)
     if summary.groups:
         yield ""
         yield from _in_full(summary.groups[0], summary)
@@ -79,6 +81,18 @@ def _verdict(summary: Summary, name: str | None) -> str:
     trace = "" if summary.complete else ", but the trace is incomplete"
     run = "" if name is None else f"{name}: "
     return f"{run}{applied} of {summary.checked} invariants applied ({share} %): {verdict}{trace}."
+
+
+def _suppressed(summary: Summary) -> Iterator[str]:
+    """Yield what was not checked, by reason."""
+    counts: Counter[str] = Counter()
+    for each in summary.suppressions:
+        counts[each.reason] += len(each.invariant_ids)
+    for reason, count in counts.most_common(MAX_GROUPS):
+        yield f"{_INDENT}{count} suppressed: {reason}"
+    if len(counts) > MAX_GROUPS:
+        more = sum(counts.values()) - sum(count for _, count in counts.most_common(MAX_GROUPS))
+        yield f"{_INDENT}{more} suppressed for other reasons, see {SUMMARY_NAME}"
 
 
 def _in_full(group: ViolationGroup, summary: Summary) -> Iterator[str]:

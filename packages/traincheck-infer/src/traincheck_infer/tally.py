@@ -11,90 +11,172 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
-from traincheck_infer.confidence import ENOUGH_WINDOWS
-from traincheck_relations.separation import MAX_VALUES
-from traincheck_trace_schema.window import Window
+from traincheck_relations.separation import LAST_RESORT, MAX_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from traincheck_relations.api import Context, Example
+    from traincheck_relations.api import Context, Example, Position
     from traincheck_trace_schema.values import Scalar
 
-# The type is kept beside the value, because Python takes 1 and True for the same key.
-_Value: TypeAlias = "tuple[type, Scalar]"
-_Frozen: TypeAlias = "tuple[tuple[str, type, Scalar], ...]"
+# Python takes 1 and True for the same key, and NaN for none: those two are wrapped.
+_Key: TypeAlias = "Scalar | tuple[bool] | tuple[str]"
+Frozen: TypeAlias = "tuple[tuple[str, _Key], ...]"
 
-# Both sides of a claim may have so many values before no clause can tell them apart.
+# Both sides of a claim may have so many values before no clause can tell them apart. Names are
+# never forgotten for this: of hundreds of variables, a few may be all that a claim is about.
 _FORGET_AT = 2 * MAX_VALUES
-_NEVER_FORGOTTEN = ("var.name",)  # there are as many as variables
+_NAN = ("nan",)
+_MANY = 4096  # different contexts of a candidate, from which on properties are forgotten
+_HASHED = 2**64
+
+
+def frozen(context: Context) -> Frozen:
+    """Return a context as a key."""
+    # Most values are texts, which need no wrapping.
+    return tuple(
+        [(name, value if type(value) is str else _key(value)) for name, value in context.items()]
+    )
+
+
+@attrs.define
+class Side:
+    """The examples on which a claim held, or those on which it did not."""
+
+    contexts: Counter[Frozen] = attrs.field(factory=Counter)
+    windows: int = 0
+    occasions: int = 0  # a sum that is the same for the same occasions, in whichever order
+    _last: tuple[int, int, int] | None = None
+
+    def add(self, key: Frozen, at: Position) -> bool:
+        """Count an example; return whether its context is new on this side.
+
+        The windows of a run never go backwards.
+        """
+        window = at.window
+        moment = (window.step, window.eval_pass, window.eval_step)
+        if self._last is None or moment > self._last:
+            self._last = moment
+            self.windows += 1
+        # Of integers, so that every process has the same hash.
+        self.occasions = (self.occasions + hash((at.rank, moment))) % _HASHED
+        count = self.contexts.get(key, 0)
+        self.contexts[key] = count + 1
+        return not count
+
+    def merge(self, other: Side) -> None:
+        """Take the examples of another run."""
+        self.contexts.update(other.contexts)
+        self.windows += other.windows
+        self.occasions = (self.occasions + other.occasions) % _HASHED
+
+    def project(self, forgotten: Iterable[str]) -> None:
+        """Count contexts that differ in these properties only as one."""
+        without = frozenset(forgotten)
+        merged: Counter[Frozen] = Counter()
+        for key, count in self.contexts.items():
+            merged[tuple(entry for entry in key if entry[0] not in without)] += count
+        self.contexts = merged
 
 
 @attrs.define
 class Tally:
-    """The examples of one candidate, over all runs."""
+    """The examples of one candidate, of a run or of several."""
 
-    _held: Counter[_Frozen] = attrs.field(factory=Counter)
-    _broken: Counter[_Frozen] = attrs.field(factory=Counter)
-    _values: defaultdict[str, set[_Value]] = attrs.field(factory=lambda: defaultdict(set))
+    held: Side = attrs.field(factory=Side)
+    broken: Side = attrs.field(factory=Side)
+    is_in_training: bool = False  # it held on an occasion that is not before the first step
+    _values: defaultdict[str, set[_Key]] = attrs.field(factory=lambda: defaultdict(set))
     _forgotten: set[str] = attrs.field(factory=set)
-    windows: set[tuple[str, Window]] = attrs.field(factory=set)  # some of those in which it held
-    runs: set[str] = attrs.field(factory=set)  # in which it had an occasion
 
-    def add(self, example: Example, run_id: str) -> None:
-        """Count an example of a run."""
-        key = self._freeze(example.context)
-        self.runs.add(run_id)
-        if not example.held:
-            self._broken[key] += 1
-            return
-        self._held[key] += 1
-        if len(self.windows) < ENOUGH_WINDOWS:
-            self.windows.add((run_id, example.at.window))
+    def add(self, example: Example, key: Frozen) -> None:
+        """Count an example, whose context is frozen as `key`."""
+        side = self.held if example.held else self.broken
+        if example.held and not self.is_in_training:
+            self.is_in_training = example.at.window.step >= 0
+        if self._forgotten:
+            key = tuple(entry for entry in key if entry[0] not in self._forgotten)
+        if side.add(key, example.at):
+            self._take_values(key)
+
+    def merge(self, other: Tally) -> None:
+        """Take the examples of another run."""
+        self.held.merge(other.held)
+        self.broken.merge(other.broken)
+        self.is_in_training = self.is_in_training or other.is_in_training
+        for name, values in other._values.items():
+            self._values[name] |= values
+        self._forget(other._forgotten | self._forgotten)
+        self._forget(self._with_many_values(list(self._values)))
+        self._bound()
 
     @property
     def num_positive(self) -> int:
         """How often it held."""
-        return self._held.total()
+        return self.held.contexts.total()
 
     @property
     def num_negative(self) -> int:
         """How often it did not hold."""
-        return self._broken.total()
+        return self.broken.contexts.total()
 
     def positives(self) -> list[Context]:
         """Return the different contexts in which it held."""
-        return _contexts(self._held)
+        return _contexts(self.held.contexts)
 
     def negatives(self) -> list[Context]:
         """Return the different contexts in which it did not hold."""
-        return _contexts(self._broken)
+        return _contexts(self.broken.contexts)
 
-    def _freeze(self, context: Context) -> _Frozen:
-        for name, value in context.items():
-            if name in self._forgotten or name in _NEVER_FORGOTTEN:
-                continue
-            seen = self._values[name]
-            seen.add((type(value), value))
-            if len(seen) > _FORGET_AT:
-                self._forget(name)
-        return tuple(
-            (name, type(value), value)
-            for name, value in context.items()
-            if name not in self._forgotten
-        )
+    def varying(self, prefixes: tuple[str, ...]) -> int:
+        """Return how many properties, of those whose names begin so, have several values."""
+        several = [name for name, values in self._values.items() if len(values) > 1]
+        return sum(name.startswith(prefixes) for name in several)
 
-    def _forget(self, name: str) -> None:
-        """Count contexts that differ in this property only as one."""
-        self._forgotten.add(name)
-        del self._values[name]
-        for counts in (self._held, self._broken):
-            merged: Counter[_Frozen] = Counter()
-            for key, count in counts.items():
-                merged[tuple(entry for entry in key if entry[0] != name)] += count
-            counts.clear()
-            counts.update(merged)
+    def _take_values(self, key: Frozen) -> None:
+        """Note the values of a context that is new."""
+        names = []
+        for name, value in key:
+            values = self._values[name]
+            if value not in values:
+                values.add(value)
+                names.append(name)
+        self._forget(self._with_many_values(names))
+        self._bound()
+
+    def _with_many_values(self, names: Iterable[str]) -> set[str]:
+        return {
+            name
+            for name in names
+            if name not in LAST_RESORT and len(self._values[name]) > _FORGET_AT
+        }
+
+    def _bound(self) -> None:
+        """Forget the properties with the most values while there are too many contexts."""
+        while len(self.held.contexts) + len(self.broken.contexts) > _MANY and self._values:
+            self._forget({max(self._values, key=lambda name: (len(self._values[name]), name))})
+
+    def _forget(self, names: set[str]) -> None:
+        if not names:
+            return
+        self._forgotten |= names
+        for name in names:
+            self._values.pop(name, None)
+        self.held.project(self._forgotten)
+        self.broken.project(self._forgotten)
 
 
-def _contexts(frozen: Iterable[_Frozen]) -> list[Context]:
-    return [{name: value for name, _, value in each} for each in frozen]
+def _key(value: Scalar) -> _Key:
+    if isinstance(value, bool):
+        return (value,)
+    return _NAN if value != value else value  # noqa: PLR0124  only NaN differs from itself
+
+
+def _contexts(keys: Iterable[Frozen]) -> list[Context]:
+    return [{name: _value(value) for name, value in each} for each in keys]
+
+
+def _value(key: _Key) -> Scalar:
+    if isinstance(key, tuple):
+        return float("nan") if key == _NAN else key[0]
+    return key

@@ -193,6 +193,13 @@ class Relation(Protocol):
 
     One that has `looks_at_arguments = True` honours the `arguments` and the `exception` of an
     `APIParam`; others are not asked about params that have them.
+
+    Two more methods are optional:
+
+    - `without_implied(invariants: Sequence[Invariant]) -> Sequence[Invariant]` drops those of its
+      own invariants that its others imply, as an order that follows from two others;
+    - `likelihood(params: Params) -> float` says from 0 to 1 how likely it is that a breach is a bug
+      (0.5 where it is missing); invariants are sorted by it.
     """
 
     name: ClassVar[str]

@@ -8,7 +8,7 @@ from traincheck_relations.properties import object_name, variable_properties
 from traincheck_relations.value import has_changed, is_comparable, is_finite, value_class
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from traincheck_relations.api import Call, VariableState
     from traincheck_trace_schema.invariants import VarTypeParam
@@ -56,32 +56,46 @@ def matches(symbol: str, state: VariableState, attribute: str) -> bool:
     return found != "none" if symbol == "non_none" else found == symbol
 
 
-def is_left_open(child: VarTypeParam, before: VariableState, after: VariableState) -> bool:
+def is_left_open(
+    child: VarTypeParam, before: VariableState, after: VariableState, resting: Collection[int] = ()
+) -> bool:
     """Whether it says nothing that one variable made the change or not.
 
     A gradient that is zero everywhere leaves open if the data changes: by momentum or weight decay
-    it does. A gradient may come out as zero: a unit was not used, or not active.
+    it does. So does a learning rate of zero. A gradient may come out as zero: a unit was not used,
+    or not active.
+
+    Args:
+        child: The change.
+        before: The variable when the call began.
+        after: The variable when it ended.
+        resting: Ids of the variables whose learning rate is zero.
     """
     if child.attr_name == "data":
-        return value_class(before.attributes.get("grad")) == "zero"
+        return before.id in resting or value_class(before.attributes.get("grad")) == "zero"
     became = value_class(after.attributes[child.attr_name])
     return child.post_value == "non_zero" and became == "zero"
 
 
 def is_call_left_open(
-    child: VarTypeParam, call: Call, pairs: Sequence[tuple[VariableState, VariableState]]
+    child: VarTypeParam,
+    call: Call,
+    pairs: Sequence[tuple[VariableState, VariableState]],
+    resting: Collection[int] = (),
 ) -> bool:
     """Whether it says nothing that no variable at all made the change in a call.
 
     Where there is nothing to clear, nothing is cleared. Data may stay if each gradient that the
-    caller could use is zero.
+    caller could use is zero, or its learning rate.
     """
     if child.post_value in _CLEARED:
         return not any(matches(child.pre_value, before, child.attr_name) for before, _ in pairs)
     if child.attr_name != "data":
         return False
     usable = [one for one in _of_caller(call, pairs) if _gradient_class(one) != "none"]
-    return bool(usable) and all(_gradient_class(one) == "zero" for one in usable)
+    return bool(usable) and all(
+        one.id in resting or _gradient_class(one) == "zero" for one in usable
+    )
 
 
 def is_step_skipped(child: VarTypeParam, states: Iterable[VariableState]) -> bool:

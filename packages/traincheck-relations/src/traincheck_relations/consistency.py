@@ -1,14 +1,15 @@
 """`ConsistencyRelation`: two variables' attributes stay equal, across ranks or across tied names.
 
 Across ranks: a variable that is replicated (same name and shape, not sharded) is compared between
-the ranks of a group, at the n-th occasion of a window. Across ties: two names that stood for one
-parameter still show equal data when a step ends.
+the ranks of a group, at the n-th occasion of a window. So is a buffer that a type of module has,
+such as the statistics of `torch.nn.SyncBatchNorm`, when a step ends. Across ties: two names that
+stood for one parameter still show equal data when a step ends.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeGuard
 
 import attrs
 
@@ -22,11 +23,13 @@ from traincheck_relations.api import (
     Requirements,
 )
 from traincheck_relations.change import is_told
-from traincheck_relations.observed import ObservedCall, ObservedCalls, is_of_parameters, looked_at
+from traincheck_relations.consistency_candidates import ConsistencyProposer
+from traincheck_relations.model_parts import ModelParts
+from traincheck_relations.observed import is_of_parameters, looked_at
 from traincheck_relations.occasion import position_of
 from traincheck_relations.properties import run_properties
 from traincheck_relations.rank_comparison import Sight, compare_ranks, is_whole
-from traincheck_relations.value import content, has_changed
+from traincheck_relations.value import content
 from traincheck_trace_schema.invariants import (
     OccasionParam,
     Params,
@@ -36,15 +39,15 @@ from traincheck_trace_schema.invariants import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from traincheck_relations.api import VariableState
     from traincheck_trace_schema.window import Window
 
 _Claims: TypeAlias = "defaultdict[tuple[str | None, str], list[tuple[int, str, str]]]"
 _Sights: TypeAlias = "defaultdict[Window, defaultdict[_Occasion, dict[int, Sight]]]"
 
-_COMPARED = ("data", "grad")
-_STEP_END = OccasionParam(phase="step_end")
+_PARAMETER = "torch.nn.Parameter"
 
 
 class ConsistencyRelation:
@@ -62,6 +65,11 @@ class ConsistencyRelation:
         first, _, occasion, _ = _parts(params)
         functions = frozenset(() if occasion.function is None else (occasion.function,))
         is_before = occasion.phase == "begin"
+        if _is_of_buffer(first, occasion):
+            # Modules tell by which type of them a buffer is had.
+            return Requirements(
+                variables={"buffer": frozenset(("data",)), "module": frozenset(("training",))}
+            )
         return Requirements(
             functions={name: frozenset() for name in functions},
             # The data tells the shape, and if a variable is a replica.
@@ -83,64 +91,15 @@ class ConsistencyRelation:
                 f"{first.var_name} and {second.var_name} are tied: "
                 f"their {first.attr_name} is equal {when}"
             )
+        if _is_of_buffer(first, occasion):
+            return (
+                f"The {first.attr_name} of each {first.var_type} is equal "
+                f"on all ranks of the {scope.group} {when}"
+            )
         return (
             f"The {first.attr_name} of a replicated parameter is equal "
             f"on all ranks of the {scope.group} {when}"
         )
-
-
-class ConsistencyProposer:
-    """Proposes to compare an attribute where it has just changed, or is about to be used.
-
-    Data is compared at a step's end too: not every optimizer is one of torch's.
-    """
-
-    interests = Interests(kinds=frozenset(("observe", "var")))
-
-    def __init__(self) -> None:
-        self._observed = ObservedCalls()
-        self._occasions: set[tuple[str, str, str]] = set()
-        self._data_changes = False
-        self._ties: set[tuple[str, str]] = set()
-
-    def on_event(self, event: Event) -> None:
-        """Take the next event."""
-        if not is_of_parameters(event):
-            return
-        is_shared = len(event.run.world()["world"]) > 1
-        if event.kind == "var":
-            first, *others = event.record["names"]
-            self._ties.update((first, other) for other in others)
-            attributes = event.record.get("attributes", ())
-            changed = event.record["event"] == "changed" and "data" in attributes
-            self._data_changes |= is_shared and changed
-        elif (observed := self._observed.on_observe(event)) is not None and is_shared:
-            self._take(observed)
-
-    def finish(self) -> Iterable[Params]:
-        """Return the candidates, in a fixed order."""
-        for function, phase, attribute in sorted(self._occasions):
-            var = VarTypeParam(var_type="torch.nn.Parameter", attr_name=attribute)
-            occasion = OccasionParam(function=function, phase="end" if phase == "end" else "begin")
-            yield var, var, occasion, ScopeParam(scope="ranks")
-        if self._data_changes:
-            var = VarTypeParam(var_type="torch.nn.Parameter", attr_name="data")
-            yield var, var, _STEP_END, ScopeParam(scope="ranks")
-        for one, other in sorted(self._ties):
-            names = (VarNameParam(var_name=name, attr_name="data") for name in (one, other))
-            yield *names, _STEP_END, ScopeParam(scope="ties")
-
-    def _take(self, observed: ObservedCall) -> None:
-        for attribute in observed.attributes.intersection(_COMPARED):
-            if not any(
-                is_told(before, after, attribute) and has_changed(before, after, attribute)
-                for before, after in observed.pairs()
-            ):
-                continue
-            for name in observed.call.documented:
-                self._occasions.add((name, "end", attribute))
-                if attribute == "data" and "grad" in observed.attributes:
-                    self._occasions.add((name, "begin", "grad"))
 
 
 @attrs.frozen
@@ -151,6 +110,7 @@ class _Occasion:
     function: str | None
     phase: str
     ordinal: int
+    role: str
 
 
 class ConsistencyMonitor:
@@ -159,6 +119,8 @@ class ConsistencyMonitor:
     def __init__(self, params: Sequence[Params]) -> None:
         self._across_ranks: _Claims = defaultdict(list)
         self._ties: list[tuple[int, str, str, str]] = []
+        self._buffers: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+        self._model = ModelParts()
         functions = set()
         for index, param in enumerate(params):
             first, second, occasion, scope = _parts(param)
@@ -166,29 +128,41 @@ class ConsistencyMonitor:
                 functions.add(occasion.function)
             if isinstance(first, VarNameParam) and isinstance(second, VarNameParam):
                 self._ties.append((index, first.var_name, second.var_name, first.attr_name))
+            elif _is_of_buffer(first, occasion):
+                self._buffers[first.var_type, first.attr_name].append((index, scope.group))
             else:
                 key = (occasion.function, occasion.phase)
                 self._across_ranks[key].append((index, first.attr_name, scope.group))
-        self.interests = Interests(kinds=frozenset(("observe",)), functions=frozenset(functions))
-        self._counts: Counter[tuple[int, Window, str | None, str]] = Counter()
+        kinds = ("observe", "var") if self._buffers else ("observe",)
+        self.interests = Interests(kinds=frozenset(kinds), functions=frozenset(functions))
+        self._counts: Counter[tuple[int, Window, str, str | None, str]] = Counter()
         self._sights: _Sights = defaultdict(lambda: defaultdict(dict))
         self._blind: set[tuple[int, Window]] = set()
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
-        if not is_of_parameters(event):
+        if event.kind == "var":
+            self._model.on_var(event)
             return ()
         phase = str(event.record["phase"])
+        if not is_of_parameters(event):
+            is_shared = event.is_main and len(event.run.world()["world"]) > 1
+            if is_shared and phase == "step_end" and "buffer" in event.record["roles"]:
+                self._see(event, None, phase, "buffer")
+            return ()
         if event.is_main and len(event.run.world()["world"]) > 1:
             functions = (None,) if event.call is None else tuple(event.call.names)
             for function in functions:
                 if (function, phase) in self._across_ranks:
-                    self._see(event, function, phase)
+                    self._see(event, function, phase, "parameter")
         return self._compare_ties(event) if phase == "step_end" else ()
 
     def on_window_end(self, window: Window) -> Iterator[Example]:
         """Compare what the ranks showed in this window."""
         for occasion, by_rank in self._sights.pop(window, {}).items():
+            if occasion.role == "buffer":
+                yield from self._compare_buffers(by_rank)
+                continue
             for index, attribute, group in self._across_ranks[occasion.function, occasion.phase]:
                 looking = {
                     rank: sight
@@ -211,14 +185,38 @@ class ConsistencyMonitor:
         del complete
         return ()
 
-    def _see(self, event: Event, function: str | None, phase: str) -> None:
+    def _see(self, event: Event, function: str | None, phase: str, role: str) -> None:
         if (event.process, event.window) in self._blind:
             return
-        key = (event.process, event.window, function, phase)
+        key = (event.process, event.window, role, function, phase)
         self._counts[key] += 1
-        occasion = _Occasion(event.restart, function, phase, self._counts[key])
-        states = {state.names[0]: state for state in looked_at(event).values() if is_whole(state)}
+        occasion = _Occasion(event.restart, function, phase, self._counts[key], role)
+        states = {
+            state.names[0]: state
+            for state in looked_at(event, role).values()
+            if is_whole(state) and (role != "buffer" or self._key(event, state) in self._buffers)
+        }
         self._sights[event.window][occasion][event.rank] = Sight(event=event, states=states)
+
+    def _key(self, event: Event, buffer: VariableState) -> tuple[str, str] | None:
+        owner = self._model.owner(event, buffer)
+        return None if owner is None else (owner.type, buffer.names[0].rpartition(".")[2])
+
+    def _compare_buffers(self, by_rank: Mapping[int, Sight]) -> Iterator[Example]:
+        for key, claims in self._buffers.items():
+            sights = {
+                rank: attrs.evolve(
+                    sight,
+                    states={
+                        name: state
+                        for name, state in sight.states.items()
+                        if self._key(sight.event, state) == key
+                    },
+                )
+                for rank, sight in by_rank.items()
+            }
+            for index, group in claims:
+                yield from compare_ranks(index, "data", group, sights)
 
     def _compare_ties(self, event: Event) -> Iterator[Example]:
         if not self._ties:
@@ -241,6 +239,17 @@ class ConsistencyMonitor:
                 if held
                 else f"{first} and {second} are no longer one parameter: their {attribute} differs",
             )
+
+
+def _is_of_buffer(
+    variable: VarTypeParam | VarNameParam, occasion: OccasionParam
+) -> TypeGuard[VarTypeParam]:
+    """Whether a claim is about a buffer, which is named as an attribute of a type of module."""
+    return (
+        isinstance(variable, VarTypeParam)
+        and variable.var_type != _PARAMETER
+        and occasion.function is None
+    )
 
 
 def _parts(

@@ -29,7 +29,6 @@ from traincheck_relations.api import (
 from traincheck_relations.arguments import may_have
 from traincheck_relations.change import (
     applies,
-    classes,
     in_words,
     is_call_left_open,
     is_change,
@@ -39,30 +38,18 @@ from traincheck_relations.change import (
     what_was_left,
     what_was_not_changed,
 )
+from traincheck_relations.contain_candidates import ContainProposer
+from traincheck_relations.holding import Holdings
 from traincheck_relations.observed import ObservedCall, ObservedCalls
 from traincheck_relations.occasion import evidence_of, position_of
 from traincheck_relations.properties import call_properties, run_properties, variable_properties
-from traincheck_relations.value import has_changed
 from traincheck_trace_schema.invariants import APIParam, Free, Params, VarTypeParam
 from traincheck_trace_schema.values import Scalar
 
 if TYPE_CHECKING:
     from traincheck_trace_schema.window import Window
 
-_KINDS = frozenset(("call_begin", "call_end", "call_error", "observe"))
-# They run code that they are given: what it calls says nothing about them.
-_RUNS_GIVEN_CODE = frozenset(
-    {
-        "torch.nn.Sequential.forward",
-        "torch.nn.DataParallel.forward",
-        "torch.nn.parallel.DistributedDataParallel.forward",
-        "torch.utils.checkpoint.checkpoint",
-        "torch.Tensor.backward",
-        "torch.autograd.backward",
-        "torch.autograd.grad",
-        "torch.GradScaler.step",
-    }
-)
+_KINDS = frozenset(("call_begin", "call_end", "call_error", "observe", "var"))
 
 
 class APIContainRelation:
@@ -86,12 +73,15 @@ class APIContainRelation:
                     child.api_full_name: frozenset(child.arguments),
                 }
             )
-        attributes = {child.attr_name}
+        variables = {"parameter": frozenset((child.attr_name,))}
         if child.attr_name == "data":
-            attributes.add("grad")
+            variables = {
+                "parameter": frozenset(("data", "grad")),
+                "optimizer": frozenset(("lr",)),
+            }
         return Requirements(
             functions={parent.api_full_name: frozenset()},
-            variables={"parameter": frozenset(attributes)},
+            variables=variables,
             observe=frozenset((parent.api_full_name,)),
         )
 
@@ -110,69 +100,6 @@ class APIContainRelation:
         if child.pre_value != "anything" or child.post_value != "anything":
             change += f" from {in_words(child.pre_value)} to {in_words(child.post_value)}"
         return f"Each call of {parent.api_full_name} changes {change}"
-
-
-class ContainProposer:
-    """Proposes what was seen at least once: a call inside a call, a change in an observed call."""
-
-    interests = Interests(kinds=frozenset(("call_begin", "observe")))
-
-    def __init__(self) -> None:
-        self._calls: set[tuple[str, str]] = set()
-        self._overrides: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        self._changes: set[tuple[str, str, str, str, str]] = set()
-        self._observed = ObservedCalls()
-
-    def on_event(self, event: Event) -> None:
-        """Take the next event."""
-        if event.kind == "observe":
-            if (observed := self._observed.on_observe(event)) is not None:
-                self._take_changes(observed)
-        elif event.call is not None:
-            self._take_call(event.call)
-
-    def finish(self) -> Iterable[Params]:
-        """Return the candidates, in a fixed order."""
-        general = {pair for pair, parents in self._overrides.items() if len(parents) > 1}
-        for parent, child in sorted(self._calls | general):
-            yield APIParam(api_full_name=parent), APIParam(api_full_name=child)
-        for parent, var_type, attribute, pre, post in sorted(self._changes):
-            for quantifier in ("each", "some"):
-                yield (
-                    APIParam(api_full_name=parent),
-                    VarTypeParam(
-                        var_type=var_type,
-                        attr_name=attribute,
-                        pre_value=pre,
-                        post_value=post,
-                        quantifier=quantifier,
-                    ),
-                )
-
-    def _take_call(self, call: Call) -> None:
-        """Take a call and the one it is made in; what that one is made in follows from both.
-
-        A base method says less than its override: it is proposed if two overrides do the same.
-        """
-        parent = call.parent
-        if parent is None or not _RUNS_GIVEN_CODE.isdisjoint(parent.names):
-            return
-        for child in call.documented:
-            self._calls.add((parent.function, child))
-            for base in parent.documented[1:]:
-                self._overrides[base, child].add(parent.function)
-
-    def _take_changes(self, observed: ObservedCall) -> None:
-        for before, after in observed.pairs():
-            for attribute in observed.attributes:
-                if not is_told(before, after, attribute):
-                    continue
-                pre, post = classes(before, after, attribute)
-                if has_changed(before, after, attribute) and (pre != post or pre == "anything"):
-                    self._changes.update(
-                        (name, after.type, attribute, pre, post)
-                        for name in observed.call.documented
-                    )
 
 
 @attrs.define(eq=False)
@@ -205,9 +132,13 @@ class ContainMonitor:
         self.interests = Interests(kinds=_KINDS, functions=frozenset(functions))
         self._open: dict[tuple[int, int], _OpenParent] = {}
         self._observed = ObservedCalls()
+        self._holdings = Holdings()
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
+        if event.kind == "var":
+            self._holdings.on_var(event)
+            return ()
         if event.kind == "observe":
             observed = self._observed.on_observe(event)
             return () if observed is None else self._change_examples(event, observed)
@@ -287,10 +218,14 @@ class ContainMonitor:
             if child.quantifier == "some":
                 yield from self._some(index, child, event, observed, about_call)
         each = [one for one in wanted if one[1].quantifier == "each"]
+        resting = self._holdings.resting(event) if each else ()
         for before, after in observed.pairs() if each else ():
             context = about_call | variable_properties(before, call)
             for index, child in each:
-                yield from self._each(index, child, event, call, (before, after), context)
+                if applies(child, before, after) and not is_left_open(
+                    child, before, after, resting
+                ):
+                    yield self._each(index, child, event, call, (before, after), context)
 
     def _each(  # noqa: PLR0913, PLR0917  one occasion is all of these
         self,
@@ -300,12 +235,10 @@ class ContainMonitor:
         call: Call,
         states: tuple[VariableState, VariableState],
         context: Mapping[str, Scalar],
-    ) -> Iterator[Example]:
+    ) -> Example:
         before, after = states
-        if not applies(child, before, after) or is_left_open(child, before, after):
-            return
         held = is_change(child, before, after)
-        yield Example(
+        return Example(
             param=index,
             held=held,
             context=context,
@@ -325,7 +258,9 @@ class ContainMonitor:
         pairs = [pair for pair in observed.pairs() if pair[0].type == child.var_type]
         comparable = [pair for pair in pairs if is_told(*pair, child.attr_name)]
         held = any(is_change(child, *pair) for pair in comparable)
-        if not comparable or (not held and is_call_left_open(child, observed.call, comparable)):
+        resting = self._holdings.resting(event)
+        is_open = is_call_left_open(child, observed.call, comparable, resting)
+        if not comparable or (not held and is_open):
             return
         yield Example(
             param=index,

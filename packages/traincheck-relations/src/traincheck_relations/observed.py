@@ -9,9 +9,7 @@ import attrs
 from traincheck_relations.api import Call, Context, Event, VariableState
 from traincheck_relations.properties import run_properties
 
-# Claims are made about parameters only. What is right for them is not for others: statistics of
-# buffers differ between ranks, and learning rates may stay or move.
-_ROLE = "parameter"
+_ROLE = "parameter"  # what calls change is claimed of parameters
 
 
 @attrs.frozen(kw_only=True)
@@ -37,11 +35,11 @@ def is_of_parameters(event: Event) -> bool:
     return _ROLE in record["roles"] if event.kind == "observe" else record["role"] == _ROLE
 
 
-def looked_at(event: Event) -> dict[int, VariableState]:
-    """Return the parameters that an `observe` record covers."""
-    if not is_of_parameters(event):
+def looked_at(event: Event, role: str = _ROLE) -> dict[int, VariableState]:
+    """Return the variables of a role that an `observe` record covers."""
+    if role not in event.record["roles"]:
         return {}
-    return {id_: one for id_, one in event.run.variables().items() if one.role == _ROLE}
+    return {id_: one for id_, one in event.run.variables().items() if one.role == role}
 
 
 class ObservedCalls:

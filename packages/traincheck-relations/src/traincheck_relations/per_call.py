@@ -1,12 +1,15 @@
-"""A base for relations that say one thing about each call of a function, when it returns."""
+"""A base for relations that say something about each call of a function, when it returns."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from traincheck_relations.api import Example, Interests, Requirements
+import attrs
+
+from traincheck_relations.api import Call, Example, Interests, RawRecord, Requirements
 from traincheck_relations.occasion import evidence_of, position_of
 from traincheck_relations.properties import call_properties, run_properties
 from traincheck_trace_schema.invariants import APIParam
@@ -14,9 +17,44 @@ from traincheck_trace_schema.invariants import APIParam
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from traincheck_relations.api import Call, Context, Event, Gap, RawRecord
+    from traincheck_relations.api import Context, Event, Gap
     from traincheck_trace_schema.invariants import Params
     from traincheck_trace_schema.window import Window
+
+
+@attrs.frozen(eq=False)
+class Returned:
+    """A call that returned: where in the run it began, and the record of its end."""
+
+    call: Call
+    end: RawRecord
+    stage: str
+    step: int
+
+
+@attrs.frozen
+class Verdict:
+    """Whether a claim held for a call; if not, what was seen instead."""
+
+    held: bool
+    happened: str = ""
+
+
+# None: the call is no occasion of the claim.
+Judge: TypeAlias = Callable[[Returned], Verdict | None]
+
+
+@attrs.frozen(eq=False)
+class CallClaim:
+    """A claim about the calls of a function.
+
+    `judged`: the properties of the occasion that the judge looks at, by how their names begin. They
+    are no part of the context: a claim that holds when it holds says nothing.
+    """
+
+    function: str
+    judge: Judge
+    judged: tuple[str, ...] = ()
 
 
 class PerCallRelation(ABC):
@@ -52,11 +90,19 @@ class PerCallRelation(ABC):
 
     def monitor(self, params: Sequence[Params]) -> PerCallMonitor:
         """Make one monitor for all of `params`."""
-        return PerCallMonitor(self, [_function(one) for one in params])
+        return PerCallMonitor([CallClaim(_function(one), self._judge) for one in params])
 
     def describe(self, params: Params) -> str:
         """Say in one sentence what `params` claim."""
         return f"Each call of {_function(params)} {self.claim}"
+
+    def _judge(self, one: Returned) -> Verdict:
+        if self.holds(one.call, one.end):
+            return Verdict(held=True)
+        return Verdict(
+            held=False,
+            happened=f"a call of {one.call.function} did not do what holds of it: {self.claim}",
+        )
 
 
 class PerCallProposer:
@@ -83,30 +129,33 @@ class PerCallProposer:
 
 
 class PerCallMonitor:
-    """Judges each call when it returns, in the context in which it began."""
+    """Judges each call when it returns, in the context in which it began.
 
-    def __init__(self, relation: PerCallRelation, functions: Sequence[str]) -> None:
-        self._relation = relation
-        self._indices: defaultdict[str, list[int]] = defaultdict(list)
-        for index, function in enumerate(functions):
-            self._indices[function].append(index)
-        self._begun: dict[tuple[int, int], Context] = {}
-        kinds = frozenset(("call_begin", "call_end", "call_error"))
-        self.interests = Interests(kinds=kinds, functions=frozenset(functions))
+    A judge knows the arguments, the result, and where in the run the call began.
+    """
+
+    def __init__(self, claims: Sequence[CallClaim]) -> None:
+        self._claims: defaultdict[str, list[tuple[int, CallClaim]]] = defaultdict(list)
+        for index, claim in enumerate(claims):
+            self._claims[claim.function].append((index, claim))
+        self._begun: dict[tuple[int, int], Event] = {}
+        self.interests = Interests(
+            kinds=frozenset(("call_begin", "call_end", "call_error")),
+            functions=frozenset(self._claims),
+        )
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
-        call = event.call
-        if call is None:
+        if event.call is None:
             return ()
-        key = (event.process, call.id)
+        key = (event.process, event.call.id)
         if event.kind == "call_begin":
-            self._begun[key] = {**call_properties(call), **run_properties(event)}
+            self._begun[key] = event
             return ()
-        context = self._begun.pop(key, None)
-        if context is None or event.kind != "call_end":
+        begin = self._begun.pop(key, None)
+        if begin is None or event.kind != "call_end":
             return ()
-        return self._examples(event, call, context)
+        return self._examples(begin, event, event.call)
 
     def on_window_end(self, window: Window) -> Iterable[Example]:
         """Do nothing: a call is judged when it returns."""
@@ -123,21 +172,30 @@ class PerCallMonitor:
         del complete
         return ()
 
-    def _examples(self, event: Event, call: Call, context: Context) -> Iterator[Example]:
-        held = self._relation.holds(call, event.record)
+    def _examples(self, begin: Event, end: Event, call: Call) -> Iterator[Example]:
+        returned = Returned(call, end.record, begin.stage, begin.window.step)
+        context: Context | None = None
         for name in call.names:
-            for index in self._indices.get(name, ()):
+            for index, claim in self._claims.get(name, ()):
+                verdict = claim.judge(returned)
+                if verdict is None:
+                    continue
+                if context is None:  # most calls are an occasion of none or of several claims
+                    context = {**call_properties(call), **run_properties(begin)}
                 yield Example(
                     param=index,
-                    held=held,
-                    context=context,
-                    at=position_of(event, call),
-                    evidence=() if held else evidence_of(event, call),
-                    happened="" if held else self._happened(call),
+                    held=verdict.held,
+                    context=_without(context, claim.judged),
+                    at=position_of(end, call),
+                    evidence=() if verdict.held else evidence_of(end, call),
+                    happened=verdict.happened,
                 )
 
-    def _happened(self, call: Call) -> str:
-        return f"a call of {call.function} did not do what holds of it: {self._relation.claim}"
+
+def _without(context: Context, judged: tuple[str, ...]) -> Context:
+    if not judged:
+        return context
+    return {name: value for name, value in context.items() if not name.startswith(judged)}
 
 
 def _function(params: Params) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import attrs
 
+from traincheck_relations.call_values import ALL_ARGUMENTS
 from traincheck_relations.preconditions import condition_of
 from traincheck_relations.properties import requirements_of
 from traincheck_relations.registry import not_checkable, relations_for
@@ -69,7 +70,7 @@ def _plan(needs: Sequence[Requirements]) -> Plan:
         functions=tuple(
             FunctionPlan(
                 name=name,
-                arguments=tuple(sorted(arguments.get(name, ()))),
+                arguments=_arguments(arguments.get(name, set())),
                 result=name in results,
             )
             for name in sorted(arguments.keys() | results | observe | before | after)
@@ -84,6 +85,10 @@ def _plan(needs: Sequence[Requirements]) -> Plan:
         contexts=tuple(sorted(contexts)),
     )
     return attrs.evolve(plan, id=plan_id(plan))
+
+
+def _arguments(names: set[str]) -> Literal["all"] | tuple[str, ...]:
+    return "all" if ALL_ARGUMENTS in names else tuple(sorted(names))
 
 
 def _merged(maps: Iterable[Mapping[str, frozenset[str]]]) -> dict[str, set[str]]:

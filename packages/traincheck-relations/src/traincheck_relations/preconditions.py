@@ -43,8 +43,8 @@ _PHRASES: Mapping[tuple[str, Scalar], str] = {
 }
 _KINDS: Mapping[str, str] = {
     "call.arg.": "the argument {}",
-    "call.module.": "{} of the module",
-    "var.": "{} of the variable",
+    "call.module.": "the {} of the module",
+    "var.": "the {} of the variable",
     "ctx.": "the context {}",
     "run.": "the {} of the run",
     "rank.": "the number of ranks in the group {}",

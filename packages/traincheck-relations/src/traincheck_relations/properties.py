@@ -4,8 +4,9 @@ Each namespace has one resolver and says what it needs recorded:
 
 | property | is |
 | --- | --- |
-| `call.arg.<name>` | a primitive argument of the call; of a tensor `.dtype` and `.ndim` |
+| `call.arg.<name>` | a primitive argument; of a tensor `.dtype`, `.ndim`, `.requires_grad` |
 | `call.module.training` | the training flag of the module whose method is called |
+| `call.module.type`, `call.module.name` | its type, and its name where it is tracked |
 | `var.<attribute>` | a variable's state when the occasion begins |
 | `ctx.<context>` | a context that was active: `ctx.grad_mode`, `ctx.autocast.dtype` |
 | `run.stage`, `run.first_step` | where in the run |
@@ -18,11 +19,11 @@ another run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from traincheck_relations.api import Call, Event, Requirements, VariableState
 from traincheck_relations.value import is_comparable, payload, value_class
-from traincheck_trace_schema.invariants import APIParam, Params
+from traincheck_trace_schema.invariants import Params, function_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from traincheck_trace_schema.values import Json, Scalar
 
 _RECORDED = ("data", "grad", "requires_grad")  # other attributes are the program's own marks
+FORWARD = "torch.nn.Module.forward"  # what the call of a module overrides
 _DEFAULT_CONTEXT: Mapping[str, Json] = {"grad_mode": True}
 
 
@@ -49,9 +51,7 @@ def call_properties(call: Call) -> dict[str, Scalar]:
     facts: dict[str, Scalar] = {}
     for name, value in (call.begin.get("args") or {}).items():
         facts.update(_argument(f"call.arg.{name}", value))
-    module = payload(call.begin.get("self"), "object").get("attributes", {})
-    if isinstance(training := module.get("training"), bool):
-        facts["call.module.training"] = training
+    facts.update(_module(payload(call.begin.get("self"), "object")))
     for name, value in {**_DEFAULT_CONTEXT, **(call.begin.get("ctx") or {})}.items():
         facts.update(_argument(f"ctx.{name}", value))
     return facts
@@ -84,7 +84,7 @@ def variable_properties(state: VariableState, call: Call | None = None) -> dict[
 
 def requirements_of(prop_name: str, params: Params) -> Requirements:
     """Say what must be recorded so that a property of an occasion of `params` is known."""
-    functions = {param.api_full_name for param in params if isinstance(param, APIParam)}
+    functions = {name for param in params if (name := function_of(param)) is not None}
     namespace, _, rest = prop_name.partition(".")
     if namespace == "call" and rest.startswith("arg."):
         argument = rest.split(".")[1]
@@ -103,11 +103,32 @@ def object_name(call: Call) -> str | None:
     return name if isinstance(name, str) else None
 
 
+def is_in_tracked(call: Call) -> bool:
+    """Whether a call was made in a call of a tracked module, at any depth."""
+    around = call.parent
+    while around is not None and not (FORWARD in around.names and object_name(around)):
+        around = around.parent
+    return around is not None
+
+
+def _module(owner: Mapping[str, Any]) -> Iterator[tuple[str, Scalar]]:
+    """Yield what is told of the owner of a method if it is a module, which has a training flag."""
+    training = owner.get("attributes", {}).get("training")
+    if not isinstance(training, bool):
+        return
+    yield "call.module.training", training
+    yield "call.module.type", owner["type"]
+    if (name := owner.get("name")) is not None:
+        yield "call.module.name", name
+
+
 def _argument(name: str, value: Json) -> Iterator[tuple[str, Scalar]]:
     if value is None or isinstance(value, str | bool | int):
         yield name, value
     elif tensor := payload(value, "tensor"):
         yield f"{name}.dtype", tensor["dtype"]
-        yield f"{name}.ndim", len(tensor["shape"])
+        if tensor["shape"] is not None:
+            yield f"{name}.ndim", len(tensor["shape"])
+        yield f"{name}.requires_grad", bool(tensor.get("requires_grad", False))
     elif isinstance(value, dict) and isinstance(value.get("dtype"), str):
         yield name, value["dtype"]

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, cast
 
+import attrs
+
+from traincheck_relations.api import Relation
 from traincheck_relations.preconditions import compile_group, condition_of
 from traincheck_trace_schema.errors import ConfigError, InvariantError, PluginError
 from traincheck_trace_schema.invariants import APIParam
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
-    from traincheck_relations.api import Relation
     from traincheck_trace_schema.invariants import Invariant
 
 ENTRY_POINTS = "traincheck.relations"
+_OPTIONAL = ("without_implied", "likelihood")
 _METHODS = ("proposer", "requires", "monitor", "describe")
+
+
+@attrs.frozen
+class Loaded:
+    """The relations that could be loaded, and why the others could not, both by name."""
+
+    relations: Mapping[str, Relation]
+    faults: Mapping[str, PluginError]
 
 
 def load_relations(
@@ -32,6 +44,21 @@ def load_relations(
         ConfigError: A name in `only` or `without` is no installed relation.
         PluginError: A relation cannot be imported, or does not implement the interface.
     """
+    loaded = load_sound_relations(only, without)
+    for error in loaded.faults.values():
+        raise error
+    return dict(loaded.relations)
+
+
+def load_sound_relations(
+    only: Collection[str] | None = None, without: Collection[str] = ()
+) -> Loaded:
+    """Load relations as `load_relations` does, without those that cannot be loaded.
+
+    Raises:
+        ConfigError: A name in `only` or `without` is no installed relation.
+        PluginError: Two packages define one relation.
+    """
     entries = _by_name(entry_points(group=ENTRY_POINTS))
     unknown = sorted({*(only or ()), *without} - entries.keys())
     if unknown:
@@ -39,11 +66,15 @@ def load_relations(
             f"No relation {', '.join(map(repr, unknown))} is installed; "
             f"installed are: {', '.join(entries) or 'none'}"
         )
-    return {
-        name: _load(entry)
-        for name, entry in entries.items()
-        if name not in without and (only is None or name in only)
-    }
+    relations: dict[str, Relation] = {}
+    faults: dict[str, PluginError] = {}
+    for name, entry in entries.items():
+        if name not in without and (only is None or name in only):
+            try:
+                relations[name] = _load(entry)
+            except PluginError as error:
+                faults[name] = error
+    return Loaded(relations, faults)
 
 
 def relations_for(invariants: Sequence[Invariant]) -> dict[str, Relation]:
@@ -130,7 +161,14 @@ def _problem(relation: object, entry_name: str) -> str | None:
     if not isinstance(group, str) or not group:
         return f"must have an attribute group of text that is not empty, got {group!r}"
     missing = [method for method in _METHODS if not callable(getattr(relation, method, None))]
-    return f"must have the methods {', '.join(missing)}" if missing else None
+    if missing:
+        return f"must have the methods {', '.join(missing)}"
+    wrong = [name for name in _OPTIONAL if not callable(getattr(relation, name, _optional))]
+    return f"must have {', '.join(wrong)} as methods, if at all" if wrong else None
+
+
+def _optional() -> None:
+    """Stand for a method that a relation need not have."""
 
 
 def _origin(entry: EntryPoint) -> str:

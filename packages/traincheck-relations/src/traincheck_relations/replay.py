@@ -72,6 +72,7 @@ class Replay:
         self._run = run
         self._documented: dict[str, tuple[str, ...]] = {}
         self._names: dict[str, frozenset[str]] = {}
+        self._names_of_shards = [shard.name for shard in run.shards]
         self._processes = [ProcessState.of(shard.raw_header) for shard in run.shards]
 
     def __iter__(self) -> Iterator[Occurrence]:
@@ -97,7 +98,7 @@ class Replay:
         return Event(
             kind=kind,
             record=record,
-            shard=shard.name,
+            shard=self._names_of_shards[item.process],
             rank=state.rank,
             process=item.process,
             restart=shard.header.restart,

@@ -4,7 +4,7 @@ Contexts are encoded once as a matrix of integers, one row a context and one col
 candidate clauses of a question are then judged by a few numpy operations. Among preconditions that
 separate, those about the variable come first, then those about the call, its contexts, the run and
 the ranks. Incidental facts, such as a shape or an argument's value, are used only where nothing
-else separates, and the name of a variable only where they don't either.
+else separates, and the name of a variable or module only where they don't either.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ MAX_PARTS = 4  # in one disjunction
 MAX_CANDIDATES = 40
 UNKNOWN = -1
 
-_LAST_RESORT = frozenset(("var.name",))
+LAST_RESORT = frozenset(("var.name", "call.module.name"))
 # They differ between programs, and between runs of one, without anything being wrong.
-_INCIDENTAL = ("var.ndim", "var.dtype", "call.arg.", "rank.")
+INCIDENTAL = ("var.ndim", "var.dtype", "call.arg.", "call.module.type", "rank.")
 # Properties of one family tell the same fact, the first of them most precisely.
 _FAMILIES: Mapping[str, str] = {"var.held_by_caller": "held", "var.held": "held"}
 _PREFERRED = ("var.held_by_caller", "var.held", "var.requires_grad", "var.grad")
@@ -72,8 +72,8 @@ def separate(
     table = _Table.encode(_columns((*positives, *negatives)), positives, negatives)
     if table.has_common_row():
         return []
-    plain = table.without(_LAST_RESORT)
-    essential = plain.without([name for name in plain.columns if name.startswith(_INCIDENTAL)])
+    plain = table.without(LAST_RESORT)
+    essential = plain.without([name for name in plain.columns if name.startswith(INCIDENTAL)])
     found = _separating(essential)
     if not found and incidental_separates:
         found = _separating(plain)
@@ -270,7 +270,7 @@ def _columns(contexts: Iterable[Context]) -> list[str]:
 def _preference(name: str) -> tuple[bool, int, int, str]:
     namespace = name.partition(".")[0]
     return (
-        name in _LAST_RESORT,
+        name in LAST_RESORT,
         _index(_NAMESPACES, namespace),
         _index(_PREFERRED, name),
         name,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from traincheck_relations.api import VariableState
     from traincheck_trace_schema.values import Json
 
 
 def payload(value: Any, key: str) -> Mapping[str, Any]:
     """Return what a one-key object holds under `key`, or nothing."""
-    found = value.get(key) if isinstance(value, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    # What JSON gives are dictionaries; to ask for any mapping takes ten times as long.
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def content(state: VariableState, attribute: str) -> Json:

@@ -88,6 +88,21 @@ class Between:
 
 
 @attrs.frozen
+class FromZeroToOne:
+    """A number is a share of a whole."""
+
+    @property
+    def claim(self) -> str:
+        """Complete "must be a number"."""
+        return " from 0 to 1"
+
+    @property
+    def test(self) -> Test:
+        """Whether the number lies there; not-a-number does not."""
+        return lambda value: 0 <= value <= 1
+
+
+@attrs.frozen
 class NotEmpty:
     """A text has a character, a list an item."""
 
@@ -124,6 +139,7 @@ Count: TypeAlias = Annotated[int, Between(0)]
 Number: TypeAlias = Annotated[int, Between(1)]  # of things of which there is always one
 Ranks: TypeAlias = Annotated[int, Between(1, MOST_RANKS)]  # how many
 StepNumber: TypeAlias = Annotated[int, Between(-1)]  # -1: before the first
+Share: TypeAlias = Annotated[float, FromZeroToOne()]
 Name: TypeAlias = Annotated[str, NotEmpty()]
 Dtype: TypeAlias = Annotated[str, Matches(r"(?!torch\.)(?s:.*)", "float32")]
 Version1: TypeAlias = Annotated[str, Matches(r"1\.[0-9]+", "1.0")]

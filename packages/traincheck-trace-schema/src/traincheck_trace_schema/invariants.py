@@ -8,7 +8,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 
 import attrs
 
-from traincheck_trace_schema.constraints import Count, Name, Version1
+from traincheck_trace_schema.constraints import Count, Name, Share, Version1
 from traincheck_trace_schema.values import Json, Scalar, Value  # noqa: F401  Value is made of Json
 
 SCHEMA: Final = "traincheck.invariants"
@@ -167,7 +167,10 @@ class ConditionGroup:
 
 @attrs.frozen(kw_only=True)
 class Invariant:
-    """A relation that always held, and when. `id` depends on relation, params and precondition."""
+    """A relation that always held, and when. `id` depends on relation, params and precondition.
+
+    `likelihood`: how likely it is that a breach is a bug; None: nobody says.
+    """
 
     schema: Literal["traincheck.invariants"] = SCHEMA
     version: Version1 = VERSION
@@ -180,3 +183,4 @@ class Invariant:
     num_negative_examples: Count | None = None
     runs: tuple[str, ...] = ()
     tracker: str | None = None
+    likelihood: Share | None = None

@@ -56,8 +56,17 @@ class ViolationGroup:
 
 
 @attrs.frozen(kw_only=True)
+class Suppressed:
+    """Invariants that were not checked, since a suppression matches them."""
+
+    pattern: str
+    reason: str
+    invariant_ids: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
 class Summary:
-    """The content of `violations_summary.json`."""
+    """The content of `violations_summary.json`; `checked` is without what is `suppressed`."""
 
     schema: Literal["traincheck.results"] = SCHEMA
     version: Version1 = VERSION
@@ -66,10 +75,12 @@ class Summary:
     failed: Count
     passed: Count
     not_triggered: Count
+    suppressed: Count = 0
     complete: bool
     incomplete_because: tuple[str, ...] = ()
     violations: tuple[Violation, ...]
     groups: tuple[ViolationGroup, ...] = ()
+    suppressions: tuple[Suppressed, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

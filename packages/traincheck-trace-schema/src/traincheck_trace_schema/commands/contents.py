@@ -8,6 +8,7 @@ from traincheck_trace_schema.commands.document_screen import (
     invariant_lines,
     plan_lines,
     summary_lines,
+    suppression_lines,
     verdict_lines,
 )
 from traincheck_trace_schema.commands.trace_screen import trace_lines
@@ -68,6 +69,8 @@ def _document_lines(path: Path, screen: Screen) -> Iterator[str] | None:
         return invariant_lines(path, screen)
     if found.document == "plan":
         return plan_lines(path, screen)
+    if found.document == "suppressions":
+        return suppression_lines(path, screen)
     if found.document == "results":
         return verdict_lines(path, screen) if found.whole is None else summary_lines(path, screen)
     return None

@@ -1,4 +1,4 @@
-"""What `traincheck-schema show` tells of invariants, plans and results."""
+"""What `traincheck-schema show` tells of invariants, suppressions, plans and results."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from traincheck_trace_schema.commands.screen import counted
 from traincheck_trace_schema.invariant_file import read_invariant_files
 from traincheck_trace_schema.plan_file import read_plan
 from traincheck_trace_schema.results_file import read_summary, read_verdicts
+from traincheck_trace_schema.suppression_file import read_suppressions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +45,18 @@ def invariant_lines(path: Path, screen: Screen) -> Iterator[str]:
     if read.notes:
         yield ""
     yield from screen.notes("note", read.notes)
+
+
+def suppression_lines(path: Path, screen: Screen) -> Iterator[str]:
+    """Yield the lines about a suppression file."""
+    suppressions = read_suppressions(path)
+    yield f"{path}: {counted(len(suppressions), 'suppression')}"
+    yield from screen.section(
+        "Suppressions",
+        ("pattern", "reason"),
+        [(each.pattern, each.reason) for each in suppressions],
+        is_last_whole=True,
+    )
 
 
 def plan_lines(path: Path, screen: Screen) -> Iterator[str]:
@@ -86,6 +99,7 @@ def summary_lines(path: Path, screen: Screen) -> Iterator[str]:
             "runs": ", ".join(summary.run_ids) or "not told",
             "passed": f"{summary.passed:,}",
             "not triggered": f"{summary.not_triggered:,}",
+            "suppressed": f"{summary.suppressed:,}",
             "complete": "yes" if summary.complete else "no",
         }
     )

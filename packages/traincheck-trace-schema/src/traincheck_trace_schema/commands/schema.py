@@ -15,9 +15,9 @@ from traincheck_trace_schema.cli import TraincheckCommand
     help="Of the document, as 1.0; the one that is written today if left out.",
 )
 def schema(name: str, of_version: str | None) -> None:
-    """Print the JSON Schema of NAME: trace, invariants, plan or results.
+    """Print the JSON Schema of NAME: trace, invariants, plan, results or suppressions.
 
-    The schema of a trace or of invariants describes one line of such a file.
+    That of a trace, of invariants or of suppressions describes one line of such a file.
 
     \b
     Example:

@@ -8,18 +8,25 @@ from traincheck_trace_schema.invariant_file import invariant_id
 from traincheck_trace_schema.invariants import Invariant
 from traincheck_trace_schema.plan import Plan
 from traincheck_trace_schema.results import Summary, Verdict
+from traincheck_trace_schema.suppressions import Suppression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    Document = Invariant | Plan | Summary | Verdict
+    Document = Invariant | Plan | Summary | Verdict | Suppression
+
+_CLASSES: Mapping[str, type[Document]] = {
+    "invariants": Invariant,
+    "plan": Plan,
+    "suppressions": Suppression,
+}
 
 
 def class_of(document: str, parsed: Mapping[str, Any]) -> type[Document]:
-    """Return the class that an invariant, a plan or a result is read as."""
+    """Return the class that an invariant, a plan, a result or a suppression is read as."""
     if document == "results":
         return Verdict if "verdict" in parsed else Summary
-    return Invariant if document == "invariants" else Plan
+    return _CLASSES[document]
 
 
 def problems_within(document: Document) -> Iterator[str]:
@@ -47,6 +54,12 @@ def _summary(summary: Summary) -> Iterator[str]:
         yield f"field 'failed' must be {told}, the number of violations; got {summary.failed}"
     if summary.complete and summary.incomplete_because:
         yield "field 'complete' is true, and 'incomplete_because' says why not"
+    suppressed = sum(len(each.invariant_ids) for each in summary.suppressions)
+    if summary.suppressed != suppressed:
+        yield (
+            f"field 'suppressed' must be {suppressed}, the number of ids in 'suppressions'; "
+            f"got {summary.suppressed}"
+        )
     groups = {group.id for group in summary.groups}
     for at, violation in enumerate(summary.violations):
         if violation.group not in groups:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import attrs
 
-from traincheck_trace_schema import invariants, plan, records, results
+from traincheck_trace_schema import invariants, plan, records, results, suppressions
 from traincheck_trace_schema.codec import loads, structure, structure_record
 from traincheck_trace_schema.errors import (
     ConfigError,
@@ -41,6 +41,7 @@ DOCUMENTS: Final[Mapping[str, Document]] = {
     "invariants": Document(invariants.SCHEMA, invariants.VERSION, InvariantError),
     "plan": Document(plan.SCHEMA, plan.VERSION, ConfigError),
     "results": Document(results.SCHEMA, results.VERSION, ConfigError),
+    "suppressions": Document(suppressions.SCHEMA, suppressions.VERSION, ConfigError),
 }
 
 
@@ -67,7 +68,10 @@ def versions_of(document: str) -> tuple[str, ...]:
 
 
 def load_schema(document: str, version: str | None = None) -> dict[str, Any]:
-    """Return the JSON Schema of `trace` (of one record), `invariants` (one), `plan` or `results`.
+    """Return the JSON Schema of a document.
+
+    That of `trace` is of one record, of `invariants` and `suppressions` of one line; the others are
+    `plan` and `results`.
 
     Raises:
         ConfigError: there is no such document, or no such version of it.
@@ -87,7 +91,7 @@ def schema_text(document: str, version: str | None = None) -> str:
 
 
 def validate(document: str, instance: object) -> None:
-    """Hold a record, an invariant, a plan or a result, as plain values, against its schema.
+    """Hold plain values, of a record, an invariant, a plan and so on, against their schema.
 
     The words are those of `traincheck-schema validate`.
 

@@ -1,0 +1,1 @@
+"""The command `traincheck invariants`, a module for each of its subcommands."""

@@ -1,0 +1,1 @@
+"""What can be done with invariants between learning and checking them."""

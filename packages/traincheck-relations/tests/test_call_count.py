@@ -1,0 +1,240 @@
+"""`CallCountRelation` on small traces: it holds, it is broken, it does not apply."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traincheck_relations.call_count import CallCountRelation
+from traincheck_relations.testing import TraceBuilder
+from traincheck_relations.testing_protocol import (
+    BACKWARD,
+    CLIP,
+    SCHEDULER_STEP,
+    STEP,
+    ZERO_GRAD,
+    broken,
+    call,
+    examples,
+    loop,
+    new_rank,
+    proposals,
+    verdicts,
+)
+from traincheck_trace_schema.invariants import APIParam, ValueParam
+
+RELATION = CallCountRelation()
+LOOP = ("zero_grad", "forward", "backward", "step")
+
+
+def exactly(function, number):
+    return APIParam(api_full_name=function), ValueParam(name="exactly", value=number)
+
+
+def at_least(function, number=1):
+    return APIParam(api_full_name=function), ValueParam(name="at_least", value=number)
+
+
+def as_often(function, other):
+    return APIParam(api_full_name=function), APIParam(api_full_name=other)
+
+
+@pytest.fixture
+def trace(tmp_path):
+    return TraceBuilder(tmp_path)
+
+
+@given(numbers=st.lists(st.integers(0, 3), min_size=2, max_size=6), number=st.integers(1, 3))
+def test_each_step_but_the_last_is_judged_by_its_number(tmp_path_factory, numbers, number):
+    """Where the last one would have ended nobody knows."""
+    trace = TraceBuilder(tmp_path_factory.mktemp("run"))
+    loop(new_rank(trace), [("backward", *["clip"] * each, "step") for each in numbers])
+    params = exactly(CLIP, number), at_least(CLIP, number), as_often(CLIP, BACKWARD)
+
+    found = [(one.param, one.held) for one in examples(trace, RELATION, *params)]
+
+    expected = [
+        (param, held)
+        for each in numbers[:-1]
+        for param, held in enumerate((each == number, each >= number, each == 1))
+    ]
+    assert found == expected
+
+
+def test_gradients_that_are_cleared_too_often_are_found(trace):
+    """In the first step already."""
+    loop(new_rank(trace), [("zero_grad", "backward", "zero_grad", "backward", "step")] * 2)
+
+    (found,) = examples(trace, RELATION, exactly(ZERO_GRAD, 1))
+
+    assert (found.held, found.at.window.step, found.at.function) == (False, 0, ZERO_GRAD)
+    assert found.happened == f"{ZERO_GRAD} of optimizer0 was called twice in this step"
+    assert [one.record["kind"] for one in found.evidence] == ["step", "step"]
+
+
+def test_that_a_function_is_never_called_is_found(trace):
+    """Also where it was never seen at all."""
+    loop(new_rank(trace), [("backward", "step")] * 3)
+
+    found = examples(trace, RELATION, at_least(ZERO_GRAD), exactly(SCHEDULER_STEP, 1))
+
+    assert [(one.param, one.held) for one in found] == [(0, False), (1, False)] * 2
+    assert found[1].happened == f"{SCHEDULER_STEP} was called not in this step"
+
+
+def test_each_optimizer_counts_by_itself(trace):
+    """Two that step once each are no breach; one that stops is."""
+    both = ("backward", "0:step", "1:step")
+    loop(new_rank(trace), [both, both, ("backward", "1:step"), both])
+
+    found = examples(trace, RELATION, exactly(STEP, 1), at_least(STEP, 2))
+
+    assert [(one.param, one.held) for one in found if one.at.window.step < 2] == [
+        (0, True),
+        (0, True),
+        (1, True),
+    ] * 2
+    (bad, good, total) = found[-3:]
+    assert (bad.happened, good.held) == (f"{STEP} of optimizer0 was called not in this step", True)
+    assert not total.held
+
+
+def test_an_optimizer_that_another_takes_over_from_may_be_gone(trace):
+    """A new one for the next phase is no breach."""
+    first, second = ("backward", "0:step"), ("backward", "1:step")
+    loop(new_rank(trace), [first, first, second, second, second])
+
+    assert broken(trace, RELATION, exactly(STEP, 1)) == []
+
+
+def test_a_step_without_training_says_nothing(trace):
+    """A batch that is left out needs no step."""
+    loop(new_rank(trace), [LOOP, ("forward",), ("zero_grad",), LOOP, LOOP])
+
+    found = verdicts(trace, RELATION, exactly(STEP, 1), at_least(STEP), exactly(ZERO_GRAD, 1))
+
+    assert found == [*[(0, True)] * 3, *[(3, True)] * 3]
+
+
+def test_a_step_of_the_optimizer_that_is_left_out_is_found(trace):
+    """Gradients were computed for it."""
+    loop(new_rank(trace), [LOOP, LOOP[:-1], LOOP])
+
+    assert broken(trace, RELATION, exactly(STEP, 1)) == [1]
+
+
+def test_calls_of_an_evaluation_are_not_counted(trace):
+    """It computes gradients for reasons of its own."""
+    rank = new_rank(trace)
+    loop(rank, [LOOP])
+    rank.stage("evaluation")
+    rank.eval_step(0)
+    call(rank, "backward")
+    rank.stage("init")
+    loop(rank, [LOOP], first=1)
+
+    assert verdicts(trace, RELATION, exactly(BACKWARD, 1)) == [(0, True)]
+
+
+@pytest.mark.parametrize("reason", ["queue", "sampling"])
+def test_a_step_with_a_gap_says_nothing(trace, reason):
+    """The calls may be missing."""
+    rank = new_rank(trace)
+    loop(rank, [("backward",)])
+    rank.gap(reason)
+    loop(rank, [LOOP, LOOP], first=1)
+
+    assert verdicts(trace, RELATION, exactly(STEP, 1)) == [(1, True)]
+
+
+def test_a_step_that_is_recorded_after_a_pause_is_judged(trace):
+    """A step that sampling left out is not."""
+    rank = new_rank(trace)
+    loop(rank, [LOOP])
+    rank.step(1)
+    rank.records[-1]["sampled"] = False
+    call(rank, "backward")  # as in an evaluation, from which on calls are recorded again
+    rank.step(5)
+    rank.gap("sampling")
+    call(rank, "backward")
+    loop(rank, [LOOP], first=6)
+
+    assert verdicts(trace, RELATION, exactly(STEP, 1)) == [(0, True), (5, False)]
+
+
+def test_a_step_in_which_a_call_raised_says_nothing(trace):
+    """The program may have left out the rest of it."""
+    rank = new_rank(trace)
+    rank.step(0)
+    call(rank, "backward", raises="OutOfMemoryError")
+    loop(rank, [LOOP, LOOP], first=1)
+
+    assert verdicts(trace, RELATION, exactly(STEP, 1)) == [(1, True)]
+
+
+def test_what_stands_for_a_function_is_counted_once(trace):
+    """A scaler that calls the optimizer makes one step; one that leaves it out makes one, too."""
+    body = ("module_zero_grad", "backward", "scaler_step")
+    loop(new_rank(trace), [(*body[:2], "scaler_step>step"), body, body])
+
+    assert broken(trace, RELATION, exactly(STEP, 1), exactly(ZERO_GRAD, 1)) == []
+
+
+def test_a_number_above_one_is_proposed_only_where_each_call_has_a_line(trace):
+    """How often a loop runs depends on the data."""
+    rank = new_rank(trace)
+    for number in range(3):
+        rank.step(number)
+        for _ in range(2):
+            call(rank, "clip", src=7)
+        call(rank, "backward", src=8)
+        call(rank, "backward", src=9)
+        call(rank, "step", src=10)
+
+    assert proposals(trace, RELATION) == {
+        at_least(CLIP),
+        at_least(BACKWARD),
+        exactly(BACKWARD, 2),
+        at_least(STEP),
+        exactly(STEP, 1),
+    }
+
+
+def test_that_two_numbers_are_equal_is_proposed_where_they_vary(trace):
+    """As where a step may have several batches."""
+    body = ("zero_grad", "backward", "step")
+    loop(new_rank(trace), [body, body * 2, body * 3, body])
+
+    assert as_often(BACKWARD, STEP) in proposals(trace, RELATION)
+
+
+def test_that_two_numbers_are_equal_is_not_proposed_where_they_are_always_the_same(trace):
+    """That each is called once says so; of what takes turns with the step, its turns do."""
+    loop(new_rank(trace), [LOOP] * 4)
+
+    assert proposals(trace, RELATION) == {
+        at_least(ZERO_GRAD),
+        at_least(BACKWARD),
+        at_least(STEP),
+        exactly(STEP, 1),
+    }
+
+
+def test_equal_numbers_are_proposed_for_what_is_not_called_in_every_step(trace):
+    """A scheduler that steps twice or not at all, as the optimizer does, keeps to it."""
+    once, twice = ("backward", "step", "scheduler"), ("backward", *["step", "scheduler"] * 2)
+    loop(new_rank(trace), [once, twice, ("clip", *once), once])
+
+    found = {one for one in proposals(trace, RELATION) if isinstance(one[1], APIParam)}
+    assert found == {as_often(STEP, SCHEDULER_STEP)}
+
+
+@pytest.mark.parametrize("value", [0, True, "1"])
+def test_numbers_that_say_nothing_are_refused(value):
+    """When a file is read, not in the middle of a run."""
+    with pytest.raises(TypeError, match="at least 1"):
+        RELATION.requires((APIParam(api_full_name="a"), ValueParam(name="exactly", value=value)))
+
+
+def test_whether_there_was_training_is_asked_for():
+    """A plan for a claim about clipping records what its monitor looks at."""
+    assert RELATION.requires(exactly(CLIP, 1)).functions.keys() >= {CLIP, BACKWARD, STEP}

@@ -1,0 +1,215 @@
+"""`ConsistentInputRelation`: what losses and communication are given."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from traincheck_relations.consistent_input import ConsistentInputRelation
+from traincheck_relations.testing import TraceBuilder
+from traincheck_relations.testing_calls import add_call, batch
+from traincheck_relations.testing_models import Runs, broken
+from traincheck_trace_schema.invariants import (
+    APIParam,
+    ConditionGroup,
+    Conjunction,
+    InputOutputParam,
+    Invariant,
+    ValueParam,
+)
+
+RELATION = ConsistentInputRelation()
+MSE = "torch.nn.functional.mse_loss"
+ENTROPY = "torch.nn.functional.cross_entropy"
+RECV = "torch.distributed.recv"
+SHAPE, ROWS, GRAD = ("shape",), ("shape", 0), ("requires_grad",)
+
+
+def argument(name, path, function=MSE):
+    return InputOutputParam(
+        name=name, type="torch.Tensor", additional_path=path, api_name=function, is_input=True
+    )
+
+
+def agree(path, function=MSE, names=("input", "target")):
+    first, second = (argument(name, path, function) for name in names)
+    return first, second
+
+
+def always(name, path, *, value, function=MSE):
+    return argument(name, path, function), ValueParam(name="value", value=value)
+
+
+def fact(name, *, value, function=ENTROPY, of="input"):
+    return always(of, ("facts", name), value=value, function=function)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return Runs(RELATION, TraceBuilder(tmp_path))
+
+
+def call_loss(rank, *, prediction=(8, 1), target=(8, 1), ctx=None, grad=True):
+    arguments = {"input": batch(prediction, requires_grad=grad), "target": batch(target)}
+    add_call(rank, MSE, arguments, result=batch((), requires_grad=grad), ctx=ctx)
+
+
+def test_shapes_that_agree_are_proposed_of_a_loss(runs):
+    """And who of both has a gradient; nothing of weights of classes, or of what is no loss."""
+    rank = runs.trace.rank()
+    rank.step(0)
+    call_loss(rank)
+    weighted = {"input": batch((8, 8)), "target": batch((8,), "int64"), "weight": batch((8,))}
+    add_call(rank, ENTROPY, weighted, result=batch(()), ctx={"grad_mode": False})
+    add_call(rank, "torch.add", {"input": batch(), "other": batch()}, result=batch())
+
+    assert set(runs.proposals()) == {
+        agree(SHAPE),
+        agree(ROWS),
+        always("input", GRAD, value=True),
+        always("target", GRAD, value=False),
+        agree(ROWS, ENTROPY),
+    }
+
+
+@settings(max_examples=25, deadline=None)
+@given(sizes=st.lists(st.integers(2, 9), min_size=1, max_size=8), data=st.data())
+def test_a_target_of_another_shape_is_told_in_its_step(sizes, data):
+    """Whatever the sizes of the batches, the last of which is smaller: (n, 1) is not (n,)."""
+    wrong = data.draw(st.integers(0, len(sizes) - 1))
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Runs(RELATION, TraceBuilder(Path(folder)))
+        rank = runs.trace.rank()
+        for step, size in enumerate(sizes):
+            rank.step(step)
+            target = (size,) if step == wrong else (size, 1)
+            call_loss(rank, prediction=(size, 1), target=target)
+
+        found = runs.examples(agree(SHAPE))
+
+    assert len(found) == len(sizes)
+    assert broken(found) == [wrong]
+    assert found[wrong].happened == (
+        f"{MSE} was given input of shape [{sizes[wrong]}, 1] and target of shape [{sizes[wrong]}]"
+    )
+
+
+def test_what_is_not_told_is_no_occasion(runs):
+    """A call without the argument, with a number for it, or that raised."""
+    rank = runs.trace.rank()
+    rank.step(0)
+    add_call(rank, MSE, {"input": batch()})
+    add_call(rank, MSE, {"input": batch(), "target": 0.5})
+    add_call(rank, MSE)
+    with rank.call(MSE, {"input": batch((2,)), "target": batch((3,))}, raises="ValueError"):
+        pass
+
+    claims = agree(SHAPE), always("input", ("finite",), value=True)
+
+    assert runs.examples(*claims) == []
+
+
+def test_a_loss_without_a_gradient_is_told_only_where_gradients_are_on(runs):
+    """A detached prediction is wrong in training; in evaluation nothing requires a gradient."""
+    rank = runs.trace.rank()
+    for step in range(3):
+        rank.step(step)
+        call_loss(rank, grad=step != 1)
+        call_loss(rank, grad=False, ctx={"grad_mode": False})
+        call_loss(rank, grad=False, ctx={"inference_mode": True})
+
+    found = runs.examples(always("input", GRAD, value=True))
+
+    assert [one.held for one in found] == [True, False, True]
+    assert found[1].happened == f"{MSE} was given input that requires no gradient"
+
+
+def test_probabilities_are_told_where_scores_are_expected(runs):
+    """An extra softmax before the loss: rows that sum to one."""
+    rank = runs.trace.rank()
+    for step in range(3):
+        rank.step(step)
+        scores = batch((8, 4), rows_sum_to_one=step == 2)
+        arguments = {"input": scores, "target": batch((8,), "int64")}
+        add_call(rank, ENTROPY, arguments, result=batch(()), ctx={"grad_mode": False})
+    claim = fact("rows_sum_to_one", value=False)
+
+    found = runs.examples(claim)
+
+    assert set(runs.proposals()) == {claim, agree(ROWS, ENTROPY)}
+    assert broken(found) == [2]
+    assert found[2].happened == f"{ENTROPY} was given input whose rows sum to one"
+
+
+def test_facts_of_a_loss_that_may_take_anything_are_not_proposed(runs):
+    """That rows don't sum to one may be so in this program only."""
+    rank = runs.trace.rank()
+    arguments = {"input": batch(in_unit_interval=False, rows_sum_to_one=False), "target": batch()}
+    add_call(rank, MSE, arguments, result=batch(()), ctx={"grad_mode": False})
+
+    assert set(runs.proposals()) == {agree(SHAPE), agree(ROWS)}
+
+
+@pytest.mark.parametrize("function", [RECV, "net.Stage.forward"])
+def test_rows_of_zeros_are_told_of_communication_and_of_models(runs, function):
+    """What another rank sends is damaged from step 1 on; of other functions nothing is claimed."""
+    rank = runs.trace.rank()
+    rank.function("net.Stage.forward", "torch.nn.Module.forward")
+    for step in range(2):
+        rank.step(step)
+        for name in (function, "other"):
+            add_call(rank, name, {"tensor": batch(has_zero_row=step == 1)}, result=0)
+    claim = fact("has_zero_row", value=False, function=function, of="tensor")
+
+    assert set(runs.proposals()) == {claim}
+    assert broken(runs.examples(claim)) == [1]
+
+
+def invariant(params, condition="Unconditional"):
+    conjunction = Conjunction(clauses=condition)
+    return Invariant(
+        id=str(params),
+        text_description="",
+        relation=RELATION.name,
+        params=params,
+        precondition={"pre_event": ConditionGroup(preconditions=(conjunction,))},
+    )
+
+
+def test_rows_follow_from_shapes():
+    """Of the same two arguments under the same condition, and of no others."""
+    shapes, rows = invariant(agree(SHAPE)), invariant(agree(ROWS))
+    others = [
+        invariant(agree(ROWS, ENTROPY)),
+        invariant(agree(ROWS), condition=()),
+        invariant(always("input", GRAD, value=True)),
+    ]
+
+    assert RELATION.without_implied([shapes, rows, *others]) == [shapes, *others]
+
+
+def test_what_it_needs_is_recorded():
+    """Both arguments; for gradients also whether they are on."""
+    assert RELATION.requires(agree(SHAPE)).functions == {MSE: {"input", "target"}}
+    assert RELATION.requires(agree(SHAPE)).contexts == frozenset()
+    needs = RELATION.requires(always("input", GRAD, value=True))
+    assert (needs.functions, needs.contexts) == (
+        {MSE: {"input"}},
+        {"grad_mode", "inference_mode"},
+    )
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        (APIParam(api_full_name=MSE), ValueParam(name="value", value=True)),
+        (argument("input", SHAPE), argument("target", SHAPE, ENTROPY)),
+        (argument("input", SHAPE), APIParam(api_full_name=MSE)),
+    ],
+)
+def test_other_params_are_refused(params):
+    """Two functions, or none."""
+    with pytest.raises(TypeError, match="ConsistentInputRelation takes"):
+        RELATION.monitor([params])

@@ -1,0 +1,216 @@
+"""`TrainingModeRelation`: flags of training follow whether the model learns."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from traincheck_relations.testing import TraceBuilder
+from traincheck_relations.testing_calls import add_call, batch, module
+from traincheck_relations.testing_models import Runs, broken, verdicts
+from traincheck_relations.training_mode import TrainingModeRelation
+from traincheck_trace_schema.invariants import APIParam, InputOutputParam, ValueParam
+
+RELATION = TrainingModeRelation()
+DROPOUT = "torch.nn.functional.dropout"
+NORM = "torch.nn.functional.batch_norm"
+ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
+FORWARD = "torch.nn.Module.forward"
+
+
+def claim(mode, function=DROPOUT, name="training"):
+    given = InputOutputParam(name=name, type="bool", api_name=function, is_input=True)
+    return given, ValueParam(name="mode", value=mode)
+
+
+FLAG = (
+    InputOutputParam(
+        name="self",
+        type="torch.nn.Module",
+        additional_path=("training",),
+        api_name=FORWARD,
+        is_input=True,
+    ),
+    ValueParam(name="mode", value="learning"),
+)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return Runs(RELATION, TraceBuilder(tmp_path))
+
+
+def call_dropout(rank, training, **how):
+    add_call(rank, DROPOUT, {"p": 0.5, "training": training}, **how)
+
+
+def evaluate(rank, *, training=False, stage="evaluation"):
+    rank.stage(stage)
+    rank.eval_step(0)
+    call_dropout(rank, training, ctx={"grad_mode": False})
+    rank.stage("training")
+
+
+def call_norm(rank, training, *, frozen):
+    add_call(rank, NORM, {"training": training, "weight": batch((3,), requires_grad=not frozen)})
+
+
+def test_a_flag_that_is_on_in_training_and_off_in_evaluation_follows_the_stage(runs):
+    """It is proposed once, for both sides, and holds on both."""
+    rank = runs.trace.rank()
+    rank.stage("training")
+    for step in range(3):
+        rank.step(step)
+        call_dropout(rank, training=True)
+        evaluate(rank)
+
+    proposals = runs.proposals()
+
+    assert proposals == {
+        claim("stage"): f"Each call of {DROPOUT} has training on where the model learns and off in "
+        "evaluation"
+    }
+    assert verdicts(runs.examples(claim("stage"))) == [True] * 6
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps=st.integers(2, 8), data=st.data())
+def test_a_model_left_in_evaluation_is_told_from_the_first_step_on(steps, data):
+    """Whatever the number of steps: the steps after the forgotten `train()` are broken."""
+    since = data.draw(st.integers(0, steps - 1))
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Runs(RELATION, TraceBuilder(Path(folder)))
+        rank = runs.trace.rank()
+        rank.stage("training")
+        for step in range(steps):
+            rank.step(step)
+            call_dropout(rank, training=step < since)
+            evaluate(rank)
+
+        found = runs.examples(claim("stage"))
+
+    assert broken(found) == list(range(since, steps))
+    assert found[2 * since].happened == (
+        f"{DROPOUT} was called with training False where the model learns"
+    )
+
+
+def test_a_model_left_in_training_during_evaluation_is_told(runs):
+    """Testing and inference count as evaluation, with gradients or without."""
+    rank = runs.trace.rank()
+    rank.stage("training")
+    rank.step(0)
+    call_dropout(rank, training=True)
+    evaluate(rank, training=True, stage="testing")
+
+    first, second = runs.examples(claim("stage"))
+
+    assert (first.held, second.held) == (True, False)
+    assert second.happened == f"{DROPOUT} was called with training True in evaluation"
+
+
+def test_what_is_no_learning_says_nothing(runs):
+    """Before the first step, with gradients off in training, or with a frozen weight."""
+    rank = runs.trace.rank()
+    rank.stage("training")
+    call_dropout(rank, training=False)
+    rank.step(0)
+    call_dropout(rank, training=False, ctx={"grad_mode": False})
+    call_dropout(rank, training=False, ctx={"inference_mode": True})
+    call_norm(rank, training=False, frozen=True)
+    add_call(rank, DROPOUT, {"p": 0.5})
+
+    assert runs.examples(claim("stage"), claim("learning"), claim("learning", NORM)) == []
+
+
+def test_a_frozen_norm_stays_in_evaluation(runs):
+    """Fine-tuning: frozen layers are judged by their own claim, trained ones by another."""
+    rank = runs.trace.rank()
+    rank.stage("training")
+    for step in range(3):
+        rank.step(step)
+        call_norm(rank, training=step == 2, frozen=True)
+        call_norm(rank, training=True, frozen=False)
+
+    assert set(runs.proposals()) == {claim("frozen", NORM), claim("learning", NORM)}
+    assert broken(runs.examples(claim("frozen", NORM), claim("learning", NORM))) == [2]
+
+
+def test_a_rate_of_dropout_follows_where_gradients_are_off(runs):
+    """Attention has no flag: its rate is zero. There is no stage of evaluation in this program."""
+    rank = runs.trace.rank()
+    rank.stage("training")
+    followed = claim("grad_mode", ATTENTION, "dropout_p")
+    for step in range(3):
+        rank.step(step)
+        add_call(rank, ATTENTION, {"dropout_p": 0.2, "scale": 1.0})
+        add_call(rank, ATTENTION, {"dropout_p": 0.0, "scale": 1.0}, ctx={"grad_mode": False})
+    proposals = set(runs.proposals())
+    rank.step(3)
+    add_call(rank, ATTENTION, {"dropout_p": 0.2}, ctx={"grad_mode": False})
+
+    assert proposals == {followed}
+    assert broken(runs.examples(followed)) == [3]
+
+
+def test_a_constant_argument_follows_nothing(runs):
+    """`inplace` and `p` are settings of the program; only `training` says what it means."""
+    rank = runs.trace.rank()
+    rank.stage("training")
+    rank.step(0)
+    add_call(rank, DROPOUT, {"p": 0.5, "training": True, "inplace": True})
+
+    assert set(runs.proposals()) == {claim("learning")}
+
+
+def test_the_flag_of_modules_is_claimed_of_all_of_them(runs):
+    """Once two types of module were seen to train; a loss that is never switched off is none."""
+    rank = runs.trace.rank()
+    for type_ in ("Linear", "LSTM"):
+        rank.function(f"torch.nn.{type_}.forward", FORWARD)
+    rank.stage("training")
+    for step in range(3):
+        rank.step(step)
+        for type_ in ("Linear", "LSTM"):
+            of = module(f"torch.nn.{type_}", training=step < 2)
+            add_call(rank, f"torch.nn.{type_}.forward", {"input": batch()}, of=of)
+
+    found = runs.examples(FLAG)
+
+    assert set(runs.proposals()) == {FLAG}
+    assert broken(found) == [2, 2]
+    assert not any(name.startswith("call.module.") for name in found[0].context)
+
+
+def test_what_is_judged_is_no_part_of_the_context(runs):
+    """Else "training is on when training is on" would be inferred where it is not always on."""
+    rank = runs.trace.rank()
+    rank.stage("training")
+    rank.step(0)
+    call_dropout(rank, training=True)
+
+    (found,) = runs.examples(claim("learning"))
+
+    assert "call.arg.training" not in found.context
+    assert found.context["run.stage"] == "training"
+
+
+def test_what_it_needs_is_recorded():
+    """The argument, the weight that tells what learns, and whether gradients are on."""
+    needs = RELATION.requires(claim("stage"))
+
+    assert needs.functions == {DROPOUT: {"training", "weight"}}
+    assert needs.contexts == {"grad_mode", "inference_mode"}
+    assert RELATION.requires(FLAG).functions == {FORWARD: frozenset()}
+
+
+@pytest.mark.parametrize(
+    "params",
+    [claim("often"), (APIParam(api_full_name=DROPOUT), ValueParam(name="mode", value="stage"))],
+)
+def test_other_params_are_refused(params):
+    """A mode that is not known, or a function alone."""
+    with pytest.raises(TypeError, match="TrainingModeRelation takes"):
+        RELATION.monitor([params])
