@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from traincheck_check.cli import check
 from traincheck_infer.cli import infer
-from traincheck_relations.testing import TraceBuilder, train
+from traincheck_relations.testing.traces import TraceBuilder, train
 from traincheck_trace_schema.codec import dumps, loads
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from traincheck_relations.testing import TraceBuilder, train
+from traincheck_relations.testing.traces import TraceBuilder, train
 
 FAILS = """
 import torch

@@ -11,7 +11,7 @@ from traincheck_check.checking import check_run
 from traincheck_check.outcome import outcome_of
 from traincheck_infer.inference import infer_invariants
 from traincheck_relations.registry import load_relations
-from traincheck_relations.testing import ShardBuilder, TraceBuilder, optimizer, tensor
+from traincheck_relations.testing.traces import ShardBuilder, TraceBuilder, optimizer, tensor
 from traincheck_trace_schema.reading import Run, open_runs
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from traincheck_relations.testing import TraceBuilder, train
+from traincheck_relations.testing.traces import TraceBuilder, train
 
 HERE = Path(__file__).parent
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from traincheck_check.cli import check
-from traincheck_relations.testing import TraceBuilder, train
+from traincheck_relations.testing.traces import TraceBuilder, train
 from traincheck_trace_schema.results_file import read_summary, read_verdicts
 from traincheck_trace_schema.suppression_file import suppression_path, write_suppressions
 from traincheck_trace_schema.suppressions import Suppression

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from traincheck_check.cli import check
-from traincheck_relations.testing import TraceBuilder
+from traincheck_relations.testing.traces import TraceBuilder
 from traincheck_trace_schema.legacy.testing import OldTrace
 from traincheck_trace_schema.results_file import read_verdicts
 

@@ -9,7 +9,7 @@ import pytest
 from traincheck_check.checking import check_run
 from traincheck_check.outcome import outcome_of
 from traincheck_relations.registry import relations_for
-from traincheck_relations.testing import TraceBuilder
+from traincheck_relations.testing.traces import TraceBuilder
 from traincheck_trace_schema.reading import open_runs
 
 if TYPE_CHECKING:

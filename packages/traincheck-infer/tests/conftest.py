@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from traincheck_relations.api import Example, Interests, Position, Requirements
-from traincheck_relations.testing import TraceBuilder, train
+from traincheck_relations.testing.traces import TraceBuilder, train
 from traincheck_trace_schema.invariants import APIParam, Params
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from traincheck_infer.cli import infer
-from traincheck_relations.testing import TraceBuilder, train
+from traincheck_relations.testing.traces import TraceBuilder, train
 from traincheck_trace_schema.invariant_file import read_invariants
 from traincheck_trace_schema.legacy.testing import OldTrace
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traincheck_infer.implication import follows
-from traincheck_relations.preconditions import ALWAYS, holds
+from traincheck_relations.conditions.preconditions import ALWAYS, holds
 from traincheck_trace_schema.invariants import Clause, ConditionGroup, Conjunction
 
 VALUES = (True, 1, 0, "x")

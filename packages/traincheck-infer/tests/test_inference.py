@@ -9,7 +9,7 @@ import pytest
 from traincheck_infer.inference import infer_invariants
 from traincheck_infer.outcome import Inference, Reason
 from traincheck_relations.registry import load_relations
-from traincheck_relations.testing import TraceBuilder, train
+from traincheck_relations.testing.traces import TraceBuilder, train
 from traincheck_trace_schema.reading import open_runs
 
 if TYPE_CHECKING:

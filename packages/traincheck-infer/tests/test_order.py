@@ -12,7 +12,7 @@ from traincheck_infer.inference import infer_invariants
 from traincheck_infer.progress import Progress
 from traincheck_infer.workers import Workers
 from traincheck_relations.registry import load_relations
-from traincheck_relations.testing import TraceBuilder, train
+from traincheck_relations.testing.traces import TraceBuilder, train
 from traincheck_trace_schema.codec import dumps, unstructure
 from traincheck_trace_schema.reading import Run, open_runs
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from traincheck_relations.contain import APIContainRelation
+from traincheck_relations.containment.contain import APIContainRelation
 from traincheck_relations.engine import Watch
-from traincheck_relations.testing import TraceBuilder
+from traincheck_relations.testing.traces import TraceBuilder
 from traincheck_trace_schema.invariants import APIParam, VarTypeParam
 from traincheck_trace_schema.reading import open_run
 

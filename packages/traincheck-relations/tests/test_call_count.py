@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traincheck_relations.call_count import CallCountRelation
-from traincheck_relations.testing import TraceBuilder
-from traincheck_relations.testing_protocol import (
+from traincheck_relations.order.call_count import CallCountRelation
+from traincheck_relations.testing.protocol import (
     BACKWARD,
     CLIP,
     SCHEDULER_STEP,
@@ -20,6 +19,7 @@ from traincheck_relations.testing_protocol import (
     proposals,
     verdicts,
 )
+from traincheck_relations.testing.traces import TraceBuilder
 from traincheck_trace_schema.invariants import APIParam, ValueParam
 
 RELATION = CallCountRelation()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from traincheck_relations.consistency import ConsistencyRelation
 from traincheck_relations.engine import Watch, propose
-from traincheck_relations.testing import TraceBuilder, tensor
+from traincheck_relations.testing.traces import TraceBuilder, tensor
+from traincheck_relations.variables.consistency import ConsistencyRelation
 from traincheck_trace_schema.invariants import (
     OccasionParam,
     ScopeParam,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traincheck_relations.consistent_input_output import ConsistentInputOutputRelation
 from traincheck_relations.planning import plan_for
-from traincheck_relations.testing import TraceBuilder
-from traincheck_relations.testing_calls import add_call, batch
-from traincheck_relations.testing_models import Runs, broken, verdicts
+from traincheck_relations.testing.calls import add_call, batch
+from traincheck_relations.testing.models import Runs, broken, verdicts
+from traincheck_relations.testing.traces import TraceBuilder
+from traincheck_relations.values.consistent_input_output import ConsistentInputOutputRelation
 from traincheck_trace_schema.invariants import (
     APIParam,
     ConditionGroup,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traincheck_relations.constant_state import ConstantStateRelation
-from traincheck_relations.testing import TraceBuilder
-from traincheck_relations.testing_models import Runs, broken, verdicts
+from traincheck_relations.testing.models import Runs, broken, verdicts
+from traincheck_relations.testing.traces import TraceBuilder
+from traincheck_relations.variables.constant_state import ConstantStateRelation
 from traincheck_trace_schema.invariants import OccasionParam, ValueParam, VarNameParam, VarTypeParam
 
 RELATION = ConstantStateRelation()

@@ -2,10 +2,10 @@
 
 import pytest
 
-from traincheck_relations.contain import APIContainRelation
+from traincheck_relations.containment.contain import APIContainRelation
 from traincheck_relations.engine import Watch, propose
-from traincheck_relations.testing import TraceBuilder, optimizer, tensor, train
-from traincheck_relations.testing_models import Runs
+from traincheck_relations.testing.models import Runs
+from traincheck_relations.testing.traces import TraceBuilder, optimizer, tensor, train
 from traincheck_trace_schema.invariants import APIParam, VarTypeParam
 from traincheck_trace_schema.reading import open_run
 

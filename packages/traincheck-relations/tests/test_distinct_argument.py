@@ -9,10 +9,10 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from traincheck_relations.distinct_argument import DistinctArgumentRelation
-from traincheck_relations.testing import TraceBuilder
-from traincheck_relations.testing_calls import add_call, batch, module
-from traincheck_relations.testing_models import Runs, broken, verdicts
+from traincheck_relations.testing.calls import add_call, batch, module
+from traincheck_relations.testing.models import Runs, broken, verdicts
+from traincheck_relations.testing.traces import TraceBuilder
+from traincheck_relations.values.distinct_argument import DistinctArgumentRelation
 from traincheck_trace_schema.invariants import APIParam, InputOutputParam, ValueParam
 
 RELATION = DistinctArgumentRelation()

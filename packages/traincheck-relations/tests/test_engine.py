@@ -8,7 +8,7 @@ import pytest
 
 from traincheck_relations.api import Event, Example, Gap, Interests, Position, Requirements
 from traincheck_relations.engine import Watch, propose
-from traincheck_relations.testing import ShardBuilder, TraceBuilder
+from traincheck_relations.testing.traces import ShardBuilder, TraceBuilder
 from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.invariants import APIParam, Params
 from traincheck_trace_schema.reading import Run, open_runs

@@ -3,11 +3,11 @@
 import pytest
 
 from traincheck_relations.api import Event
-from traincheck_relations.holding import Holdings, is_at_rest
-from traincheck_relations.model_parts import ModelParts
 from traincheck_relations.replay import Replay
-from traincheck_relations.testing import TraceBuilder
-from traincheck_relations.testing_models import MEAN, NORM, ModelRun
+from traincheck_relations.testing.models import MEAN, NORM, ModelRun
+from traincheck_relations.testing.traces import TraceBuilder
+from traincheck_relations.variables.holding import Holdings, is_at_rest
+from traincheck_relations.variables.model_parts import ModelParts
 from traincheck_trace_schema.reading import open_run
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traincheck_relations.call_count import CallCountRelation
-from traincheck_relations.function_cover import WITHIN_STEP, FunctionCoverRelation
-from traincheck_relations.function_lead import FunctionLeadRelation
-from traincheck_relations.preconditions import ALWAYS
-from traincheck_relations.testing_protocol import (
+from traincheck_relations.conditions.preconditions import ALWAYS
+from traincheck_relations.order.call_count import CallCountRelation
+from traincheck_relations.order.function_cover import WITHIN_STEP, FunctionCoverRelation
+from traincheck_relations.order.function_lead import FunctionLeadRelation
+from traincheck_relations.testing.protocol import (
     BACKWARD,
     CLIP,
     SCHEDULER_STEP,

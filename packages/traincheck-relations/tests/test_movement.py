@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traincheck_relations.movement import ParameterMovementRelation
-from traincheck_relations.testing import TraceBuilder, tensor
-from traincheck_relations.testing_models import STEP, Runs, broken, verdicts
+from traincheck_relations.testing.models import STEP, Runs, broken, verdicts
+from traincheck_relations.testing.traces import TraceBuilder, tensor
+from traincheck_relations.variables.movement import ParameterMovementRelation
 from traincheck_trace_schema.invariants import APIParam, ValueParam, VarTypeParam
 
 RELATION = ParameterMovementRelation()

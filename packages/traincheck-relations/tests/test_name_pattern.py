@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traincheck_relations.name_pattern import covers, summarise
+from traincheck_relations.variables.name_pattern import covers, summarise
 
 NAMES = st.lists(st.sampled_from("ab01"), min_size=1, max_size=4).map(".".join)
 

@@ -2,7 +2,7 @@
 
 from traincheck_relations.engine import Watch, propose
 from traincheck_relations.registry import load_relations
-from traincheck_relations.testing import TraceBuilder, tensor
+from traincheck_relations.testing.traces import TraceBuilder, tensor
 from traincheck_trace_schema.reading import open_run
 
 STEP = "torch.optim.Optimizer.step"

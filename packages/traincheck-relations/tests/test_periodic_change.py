@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traincheck_relations.periodic_change import VarPeriodicChangeRelation
-from traincheck_relations.testing import TraceBuilder, tensor
-from traincheck_relations.testing_models import MEAN, NORM, Runs, broken, verdicts
+from traincheck_relations.testing.models import MEAN, NORM, Runs, broken, verdicts
+from traincheck_relations.testing.traces import TraceBuilder, tensor
+from traincheck_relations.variables.periodic_change import VarPeriodicChangeRelation
 from traincheck_trace_schema.invariants import Invariant, ValueParam, VarNameParam, VarTypeParam
 
 RELATION = VarPeriodicChangeRelation()

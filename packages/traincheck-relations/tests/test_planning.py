@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traincheck_relations.api import Requirements
+from traincheck_relations.conditions.preconditions import ALWAYS
 from traincheck_relations.planning import plan_for
-from traincheck_relations.preconditions import ALWAYS
 from traincheck_trace_schema.errors import InvariantError
 from traincheck_trace_schema.invariants import (
     APIParam,

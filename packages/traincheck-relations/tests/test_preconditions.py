@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traincheck_relations.preconditions import ALWAYS, condition_of, holds, in_words
+from traincheck_relations.conditions.preconditions import ALWAYS, condition_of, holds, in_words
 from traincheck_trace_schema.errors import InvariantError
 from traincheck_trace_schema.invariants import (
     APIParam,

@@ -2,14 +2,14 @@
 
 import pytest
 
-from traincheck_relations.properties import (
+from traincheck_relations.conditions.properties import (
     call_properties,
     requirements_of,
     run_properties,
     variable_properties,
 )
 from traincheck_relations.replay import Replay
-from traincheck_relations.testing import TraceBuilder, optimizer, tensor
+from traincheck_relations.testing.traces import TraceBuilder, optimizer, tensor
 from traincheck_trace_schema.invariants import APIParam, InputOutputParam
 from traincheck_trace_schema.reading import open_run
 

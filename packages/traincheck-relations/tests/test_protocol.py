@@ -3,8 +3,8 @@
 import pytest
 
 from traincheck_relations.api import Call
-from traincheck_relations.protocol import are_related, owner_of, place, protocol_function
-from traincheck_relations.testing import optimizer
+from traincheck_relations.order.protocol import are_related, owner_of, place, protocol_function
+from traincheck_relations.testing.traces import optimizer
 
 STEP = "torch.optim.Optimizer.step"
 SCHEDULER_STEP = "torch.optim.lr_scheduler.LRScheduler.step"

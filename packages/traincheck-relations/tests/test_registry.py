@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from traincheck_relations import registry
-from traincheck_relations.preconditions import ALWAYS
+from traincheck_relations.conditions.preconditions import ALWAYS
 from traincheck_relations.registry import (
     load_relations,
     load_sound_relations,

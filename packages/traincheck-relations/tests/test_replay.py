@@ -4,7 +4,7 @@ import pytest
 
 from traincheck_relations.api import Event, Gap
 from traincheck_relations.replay import Replay
-from traincheck_relations.testing import TraceBuilder, tensor
+from traincheck_relations.testing.traces import TraceBuilder, tensor
 from traincheck_trace_schema.reading import WindowEnd, open_run
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traincheck_relations.preconditions import ALWAYS, holds, in_words
-from traincheck_relations.separation import MAX_ALTERNATIVES, separate
+from traincheck_relations.conditions.preconditions import ALWAYS, holds, in_words
+from traincheck_relations.conditions.separation import MAX_ALTERNATIVES, separate
 
 if TYPE_CHECKING:
     import random

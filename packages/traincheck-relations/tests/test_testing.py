@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from traincheck_relations.testing import TraceBuilder, train
+from traincheck_relations.testing.traces import TraceBuilder, train
 from traincheck_trace_schema.reading import open_runs
 
 if TYPE_CHECKING:

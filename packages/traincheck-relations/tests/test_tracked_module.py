@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traincheck_relations.testing import TraceBuilder, tensor
-from traincheck_relations.testing_calls import add_call, module
-from traincheck_relations.testing_models import Runs, broken, verdicts
-from traincheck_relations.tracked_module import TrackedModuleRelation
+from traincheck_relations.testing.calls import add_call, module
+from traincheck_relations.testing.models import Runs, broken, verdicts
+from traincheck_relations.testing.traces import TraceBuilder, tensor
+from traincheck_relations.values.tracked_module import TrackedModuleRelation
 from traincheck_trace_schema.invariants import APIParam, ValueParam
 
 RELATION = TrackedModuleRelation()

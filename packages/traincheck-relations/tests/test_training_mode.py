@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traincheck_relations.testing import TraceBuilder
-from traincheck_relations.testing_calls import add_call, batch, module
-from traincheck_relations.testing_models import Runs, broken, verdicts
-from traincheck_relations.training_mode import TrainingModeRelation
+from traincheck_relations.testing.calls import add_call, batch, module
+from traincheck_relations.testing.models import Runs, broken, verdicts
+from traincheck_relations.testing.traces import TraceBuilder
+from traincheck_relations.values.training_mode import TrainingModeRelation
 from traincheck_trace_schema.invariants import APIParam, InputOutputParam, ValueParam
 
 RELATION = TrainingModeRelation()

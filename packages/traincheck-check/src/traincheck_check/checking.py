@@ -11,8 +11,8 @@ import attrs
 
 from traincheck_check.finding import Finding
 from traincheck_check.unrecorded import unrecorded
+from traincheck_relations.conditions.preconditions import Test, compile_group, condition_of
 from traincheck_relations.engine import Fault, Seen, Watch
-from traincheck_relations.preconditions import Test, compile_group, condition_of
 from traincheck_trace_schema.reading import Run
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import attrs
 from traincheck_infer.confidence import MAX_CHANCE, acceptable, chance, is_no_accident
 from traincheck_infer.outcome import Reason
 from traincheck_infer.tally import Tally
-from traincheck_relations.separation import INCIDENTAL, LAST_RESORT, separate
+from traincheck_relations.conditions.separation import INCIDENTAL, LAST_RESORT, separate
 from traincheck_trace_schema.invariants import ConditionGroup, Params
 
 

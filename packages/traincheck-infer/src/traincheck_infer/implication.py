@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traincheck_relations.preconditions import value_key
+from traincheck_relations.conditions.preconditions import value_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
-from traincheck_relations.separation import LAST_RESORT, MAX_VALUES
+from traincheck_relations.conditions.separation import LAST_RESORT, MAX_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traincheck_infer.saying_less import Known
+from traincheck_relations.conditions.preconditions import in_words
 from traincheck_relations.planning import requirements_for
-from traincheck_relations.preconditions import in_words
 from traincheck_relations.registry import not_checkable
 from traincheck_trace_schema.codec import dumps, unstructure
 from traincheck_trace_schema.errors import PluginError

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import attrs
 
 from traincheck_relations.api import Call, Example, Interests, RawRecord, Requirements
+from traincheck_relations.conditions.properties import call_properties, run_properties
 from traincheck_relations.occasion import evidence_of, position_of
-from traincheck_relations.properties import call_properties, run_properties
 from traincheck_trace_schema.invariants import APIParam
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import attrs
 
-from traincheck_relations.call_values import ALL_ARGUMENTS
-from traincheck_relations.preconditions import condition_of
-from traincheck_relations.properties import requirements_of
+from traincheck_relations.conditions.preconditions import condition_of
+from traincheck_relations.conditions.properties import requirements_of
 from traincheck_relations.registry import not_checkable, relations_for
+from traincheck_relations.values.call_values import ALL_ARGUMENTS
 from traincheck_trace_schema.plan import FunctionPlan, Plan, VariablePlan
 from traincheck_trace_schema.plan_file import plan_id
 

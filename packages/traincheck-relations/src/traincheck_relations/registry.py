@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import attrs
 
 from traincheck_relations.api import Relation
-from traincheck_relations.preconditions import compile_group, condition_of
+from traincheck_relations.conditions.preconditions import compile_group, condition_of
 from traincheck_trace_schema.errors import ConfigError, InvariantError, PluginError
 from traincheck_trace_schema.invariants import APIParam
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traincheck_relations.preconditions import in_words
+from traincheck_relations.conditions.preconditions import in_words
 from traincheck_trace_schema.codec import content_id, unstructure
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""When a claim applies: facts about occasions, and finding those that separate."""

@@ -1,0 +1,1 @@
+"""What a call always contains: other calls, and changes of variables."""

@@ -1,0 +1,1 @@
+"""The order and number of calls in a training step."""

@@ -1,0 +1,143 @@
+"""`CallCountRelation`: how often a function of the training protocol is called in each step.
+
+`exactly` so often by each tracked object that it is about, as two optimizers; `at_least` so often
+in all; or as often as another function.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from traincheck_relations.api import Context, Event, Example, Gap, Interests, Position, RecordRef
+from traincheck_relations.order.call_count_claims import CallCount, without_implied
+from traincheck_relations.order.protocol import CORE, counted_names, requirements
+from traincheck_relations.order.step_bounds import step_properties
+from traincheck_relations.order.step_count_proposer import CallCountProposer
+from traincheck_relations.order.step_counts import KINDS, TRAINING, StepCounter, StepCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from traincheck_relations.api import Monitor, Proposer, Requirements
+    from traincheck_trace_schema.invariants import Invariant, Params
+    from traincheck_trace_schema.window import Window
+
+
+class CallCountRelation:
+    """In each training step a function is called so often, or as often as another."""
+
+    name: ClassVar[str] = "CallCountRelation"
+    group: ClassVar[str] = "call_count"
+
+    def proposer(self) -> Proposer:
+        """Make a proposer for one run."""
+        return CallCountProposer()
+
+    def requires(self, params: Params) -> Requirements:
+        """Say what must be recorded to evaluate `params`: also whether there was training."""
+        return requirements((*CallCount.of(params).functions, *TRAINING))
+
+    def monitor(self, params: Sequence[Params]) -> Monitor:
+        """Make one monitor for all of `params`."""
+        return CallCountMonitor([CallCount.of(one) for one in params])
+
+    def describe(self, params: Params) -> str:
+        """Say in one sentence what `params` claim."""
+        return f"In each training step {CallCount.of(params).in_words()}"
+
+    def without_implied(self, invariants: Sequence[Invariant]) -> Sequence[Invariant]:
+        """Drop what follows from an exact number."""
+        return without_implied(invariants)
+
+    def likelihood(self, params: Params) -> float:
+        """Say how likely it is that a breach is a bug."""
+        return 0.7 if CORE.issuperset(CallCount.of(params).functions) else 0.5
+
+
+class CallCountMonitor:
+    """Judges each training step that was recorded whole, when the next one begins."""
+
+    def __init__(self, claims: Sequence[CallCount]) -> None:
+        self._claims = claims
+        names = counted_names({*TRAINING, *(name for one in claims for name in one.functions)})
+        self.interests = Interests(kinds=KINDS, functions=frozenset(names))
+        self._counter = StepCounter(
+            lambda call: tuple(sorted({f for name in call.names for f in names.get(name, ())}))
+        )
+        self._owners: dict[tuple[int, str], frozenset[str | None]] = {}
+
+    def on_event(self, event: Event) -> Iterable[Example]:
+        """Take the next event."""
+        step = self._counter.on_event(event)
+        return () if step is None else self._judge(step, event)
+
+    def on_window_end(self, window: Window) -> Iterable[Example]:
+        """Do nothing: a step is judged when the process begins the next."""
+        del window
+        return ()
+
+    def on_gap(self, gap: Gap) -> None:
+        """Forget the step in which records are missing."""
+        self._counter.on_gap(gap)
+
+    def on_end(self, *, complete: bool) -> Iterable[Example]:
+        """Do nothing: the last step may have ended anywhere."""
+        del complete
+        return ()
+
+    def _judge(self, step: StepCounts, end: Event) -> Iterator[Example]:
+        context = step_properties(step.begin)
+        owners = {
+            name: self._expected(step, name)
+            for name in {claim.function for claim in self._claims if claim.number_is_exact}
+        }
+        for index, claim in enumerate(self._claims):
+            if not step.can_judge(*claim.functions):
+                continue
+            if claim.number_is_exact:
+                for owner in owners[claim.function]:
+                    number = step.by(claim.function, owner)
+                    held = number == claim.number
+                    told = claim.what_was_counted(number, owner)
+                    yield _example(index, claim, step, end, context, "" if held else told)
+            else:
+                number = step.of(claim.function)
+                wanted = claim.number if claim.other is None else step.of(claim.other)
+                held = number >= wanted if claim.other is None else number == wanted
+                told = claim.what_was_counted(number, None, wanted)
+                yield _example(index, claim, step, end, context, "" if held else told)
+
+    def _expected(self, step: StepCounts, function: str) -> Sequence[str | None]:
+        """Return the objects that should have called a function: those that did so before.
+
+        Where a new one takes over, as an optimizer that was made again, the others may be gone.
+        """
+        key = step.begin.process, function
+        seen = frozenset(step.owners(function))
+        known = self._owners.get(key, frozenset())
+        if not step.can_judge(function):
+            return ()
+        expected = seen if seen - known else known
+        self._owners[key] = expected
+        return sorted(expected, key=str) or (None,)
+
+
+def _example(  # noqa: PLR0913, PLR0917  one occasion is all of these
+    index: int,
+    claim: CallCount,
+    step: StepCounts,
+    end: Event,
+    context: Context,
+    happened: str,
+) -> Example:
+    begin = step.begin
+    return Example(
+        param=index,
+        held=not happened,
+        context=context,
+        at=Position(
+            rank=begin.rank, window=begin.window, stage=begin.stage, function=claim.function
+        ),
+        evidence=(begin.ref(), RecordRef(end.shard, end.rank, end.record)) if happened else (),
+        happened=happened,
+    )

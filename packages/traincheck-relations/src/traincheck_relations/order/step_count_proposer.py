@@ -1,0 +1,100 @@
+"""Proposes how often functions of the training protocol are called in a step."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from itertools import combinations, product
+from typing import TYPE_CHECKING
+
+from traincheck_relations.api import Interests
+from traincheck_relations.order.call_count_claims import AT_LEAST, EXACTLY, CallCount
+from traincheck_relations.order.protocol import BACKWARD, ZERO_GRAD, protocol_function
+from traincheck_relations.order.step_counts import KINDS, StepCounter, StepCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from traincheck_relations.api import Call, Event
+    from traincheck_trace_schema.invariants import Params
+
+# How many gradients a program adds up is its own affair; that they are cleared and computed between
+# two steps is what `FunctionLeadRelation` claims.
+_TAKES_TURNS = (ZERO_GRAD, BACKWARD)
+_FEW = 2  # different numbers, of which one may be the rule and the other the exception
+
+
+class CallCountProposer:
+    """Bounded by the number of the protocol's functions.
+
+    A number above one is proposed only if each call stands in a line of its own: how often a loop
+    runs depends on the data.
+    """
+
+    interests = Interests(kinds=KINDS)
+
+    def __init__(self) -> None:
+        self._counter = StepCounter(_functions_of)
+        self._numbers: defaultdict[str, set[int]] = defaultdict(set)
+        self._totals: defaultdict[str, set[int]] = defaultdict(set)
+        self._in_loops: set[str] = set()
+        self._unequal: set[tuple[str, str]] = set()
+        self._steps = 0
+        self._called: Counter[str] = Counter()  # in how many steps
+
+    def on_event(self, event: Event) -> None:
+        """Take the next event."""
+        step = self._counter.on_event(event)
+        if step is not None and step.can_judge():
+            self._take(step)
+
+    def finish(self) -> Iterable[Params]:
+        """Return the candidates, in a fixed order."""
+        return sorted((claim.params() for claim in self._claims()), key=repr)
+
+    def _take(self, step: StepCounts) -> None:
+        self._steps += 1
+        earlier = self._called.keys()
+        new = step.counts.keys() - earlier
+        self._unequal.update((min(pair), max(pair)) for pair in product(new, earlier))
+        for function, counts in step.counts.items():
+            self._called[function] += 1
+            for owner, number in counts.items():
+                _add(self._numbers[function], number)
+                if number > len(step.lines[function, owner]):
+                    self._in_loops.add(function)
+            _add(self._totals[function], step.of(function))
+        self._unequal.update(
+            pair
+            for pair in combinations(sorted(self._called), 2)
+            if step.of(pair[0]) != step.of(pair[1])
+        )
+
+    def _claims(self) -> Iterator[CallCount]:
+        for function, numbers in self._numbers.items():
+            yield CallCount(function=function, kind=AT_LEAST, number=1)
+            if len(numbers) <= _FEW:
+                for number in numbers:
+                    if self._says_something(function, number):
+                        yield CallCount(function=function, kind=EXACTLY, number=number)
+        varying = [name for name, totals in self._totals.items() if self._varies(name, totals)]
+        for pair in combinations(sorted(varying), 2):
+            if pair not in self._unequal:
+                yield CallCount(function=pair[0], other=pair[1])
+
+    def _says_something(self, function: str, number: int) -> bool:
+        if number == 1:
+            return function not in _TAKES_TURNS
+        return function not in self._in_loops
+
+    def _varies(self, function: str, totals: set[int]) -> bool:
+        return len(totals) > 1 or self._called[function] < self._steps
+
+
+def _add(numbers: set[int], number: int) -> None:
+    if len(numbers) <= _FEW:
+        numbers.add(number)
+
+
+def _functions_of(call: Call) -> tuple[str, ...]:
+    function = protocol_function(call)
+    return () if function is None else (function,)

@@ -1,0 +1,1 @@
+"""Builds small traces, for the tests of relations and of plugins."""

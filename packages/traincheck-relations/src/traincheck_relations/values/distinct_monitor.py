@@ -1,0 +1,169 @@
+"""Compares the contents of values between calls and between ranks.
+
+What happens in evaluation, in processes that load data, or before the first step is no occasion.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, TypeAlias
+
+import attrs
+
+from traincheck_relations.api import Call, Event, Example, Interests
+from traincheck_relations.conditions.properties import (
+    FORWARD,
+    call_properties,
+    object_name,
+    run_properties,
+)
+from traincheck_relations.occasion import position_of
+from traincheck_relations.values.call_values import EVALUATES, has_gradients, value_of
+from traincheck_trace_schema.invariants import InputOutputParam
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from traincheck_relations.api import Gap
+    from traincheck_trace_schema.values import Json
+    from traincheck_trace_schema.window import Window
+
+_REMEMBERED = 1 << 16  # contents of one claim and process; later ones are compared with these
+
+Content: TypeAlias = "tuple[str, ...]"
+_Slot: TypeAlias = "tuple[int, int]"  # claim, restart of the job
+
+
+@attrs.frozen
+class Claim:
+    """Values of one function, and between what they differ: `calls`, `run` or `ranks`."""
+
+    values: tuple[InputOutputParam, ...]
+    between: str
+
+
+@attrs.frozen(eq=False)
+class Sighting:
+    """A content, and the call in which it was seen."""
+
+    content: Content
+    call: Call
+    event: Event
+
+
+class DistinctMonitor:
+    """Compares contents as calls return; between ranks, when all have left a window."""
+
+    def __init__(
+        self, claims: Sequence[Claim], content_of: Callable[[Json], Content | None]
+    ) -> None:
+        self._claims: defaultdict[str, list[tuple[int, Claim]]] = defaultdict(list)
+        for index, claim in enumerate(claims):
+            self._claims[claim.values[0].api_name].append((index, claim))
+        self._content_of = content_of
+        self._last: dict[tuple[int, int], Sighting] = {}  # by process and claim
+        self._steps: defaultdict[tuple[int, int], dict[Content, int]] = defaultdict(dict)
+        self._by_rank: defaultdict[Window, dict[_Slot, dict[int, list[Sighting]]]]
+        self._by_rank = defaultdict(dict)
+        self._lost: set[Window] = set()
+        self.interests = Interests(
+            kinds=frozenset(("call_end",)), functions=frozenset(self._claims)
+        )
+
+    def on_event(self, event: Event) -> Iterable[Example]:
+        """Take the next event."""
+        call = event.call
+        if call is None or not is_compared(event, call):
+            return ()
+        return [
+            example
+            for name in call.names
+            for index, claim in self._claims.get(name, ())
+            for example in self._examples(index, claim, event, call)
+        ]
+
+    def on_window_end(self, window: Window) -> Iterable[Example]:
+        """Compare what the ranks had in a window."""
+        by_slot = self._by_rank.pop(window, {})
+        if window in self._lost:
+            self._lost.discard(window)
+            return
+        for (index, _), by_rank in by_slot.items():
+            first = next(iter(by_rank.values()))[0]
+            is_whole = len(by_rank) == len(first.event.run.world().get("world", ()))
+            if is_whole and len({len(sightings) for sightings in by_rank.values()}) == 1:
+                for together in zip(*by_rank.values(), strict=True):
+                    yield _between_ranks(index, together)
+
+    def on_gap(self, gap: Gap) -> None:
+        """Forget the last calls of the process, and what the ranks had in the window."""
+        for key in [key for key in self._last if key[0] == gap.process]:
+            del self._last[key]
+        if self._has_ranks():
+            self._lost.add(gap.window)
+
+    def on_end(self, *, complete: bool) -> Iterable[Example]:
+        """Do nothing: what could be compared was."""
+        del complete
+        return ()
+
+    def _has_ranks(self) -> bool:
+        return any(one.between == "ranks" for of in self._claims.values() for _, one in of)
+
+    def _examples(self, index: int, claim: Claim, event: Event, call: Call) -> Iterator[Example]:
+        values = [value_of(value, call, event.record) for value in claim.values]
+        content = self._content_of(values)
+        if content is None:
+            return
+        sighting = Sighting(content, call, event)
+        key = (event.process, index)
+        is_judged = event.window.step >= 0
+        if claim.between == "ranks":
+            if is_judged and len(event.run.world().get("world", ())) > 1:
+                by_slot = self._by_rank[event.window]
+                by_rank = by_slot.setdefault((index, event.restart), {})
+                by_rank.setdefault(event.rank, []).append(sighting)
+        elif claim.between == "calls":
+            last = self._last.get(key)
+            self._last[key] = sighting
+            if is_judged and last is not None:
+                is_same = last.content == content
+                yield _example(index, sighting, "the call before" if is_same else None)
+        else:
+            step = self._steps[key].get(content)
+            if is_judged:
+                yield _example(index, sighting, None if step is None else f"a call in step {step}")
+            if step is None and len(self._steps[key]) < _REMEMBERED:
+                self._steps[key][content] = event.window.step
+
+
+def is_compared(event: Event, call: Call) -> bool:
+    """Whether a call is one of training, with gradients, in a process that trains.
+
+    Of a module that is no part of a tracked model, such as a teacher of the same class, nobody
+    knows what it is for.
+    """
+    is_known = FORWARD not in call.names or object_name(call) is not None
+    return is_known and event.is_main and event.stage not in EVALUATES and has_gradients(call)
+
+
+def _between_ranks(index: int, together: Sequence[Sighting]) -> Example:
+    first: dict[Content, int] = {}
+    for one in together:
+        rank = first.setdefault(one.content, one.event.rank)
+        if rank != one.event.rank:
+            return _example(index, one, f"rank {rank}")
+    return _example(index, together[0], None)
+
+
+def _example(index: int, sighting: Sighting, same_as: str | None) -> Example:
+    event, call = sighting.event, sighting.call
+    happened = f"{call.function} had the same data as {same_as}"
+    return Example(
+        param=index,
+        held=same_as is None,
+        context=call_properties(call) | run_properties(event),
+        at=position_of(event, call),
+        evidence=() if same_as is None else (event.ref(),),
+        happened="" if same_as is None else happened,
+    )

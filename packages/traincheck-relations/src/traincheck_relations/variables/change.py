@@ -1,0 +1,167 @@
+"""When a variable counts as changed, and what is said where it was not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traincheck_relations.conditions.properties import object_name, variable_properties
+from traincheck_relations.value import has_changed, is_comparable, is_finite, value_class
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from traincheck_relations.api import Call, VariableState
+    from traincheck_trace_schema.invariants import VarTypeParam
+
+_CLASSED = ("grad",)  # attributes whose values are told apart as none, zero, non_zero
+_CLEARED = ("none", "zero")
+_MAX_NAMED = 8
+
+
+def is_told(one: VariableState, other: VariableState, attribute: str) -> bool:
+    """Whether the trace says enough of an attribute in both states to compare them."""
+    return is_comparable(one, attribute) and is_comparable(other, attribute)
+
+
+def classes(before: VariableState, after: VariableState, attribute: str) -> tuple[str, str]:
+    """Return what a change leads from and to, as invariants say it."""
+    if attribute not in _CLASSED:
+        return "anything", "anything"
+    return value_class(before.attributes[attribute]), value_class(after.attributes[attribute])
+
+
+def applies(child: VarTypeParam, before: VariableState, after: VariableState) -> bool:
+    """Whether the change that `child` speaks of could come for this variable."""
+    return (
+        before.type == child.var_type
+        and is_told(before, after, child.attr_name)
+        and matches(child.pre_value, before, child.attr_name)
+    )
+
+
+def is_change(child: VarTypeParam, before: VariableState, after: VariableState) -> bool:
+    """Whether a variable made the change that `child` speaks of."""
+    return (
+        has_changed(before, after, child.attr_name)
+        and matches(child.pre_value, before, child.attr_name)
+        and matches(child.post_value, after, child.attr_name)
+    )
+
+
+def matches(symbol: str, state: VariableState, attribute: str) -> bool:
+    """Whether the value of an attribute is one that a symbol of `VarTypeParam` stands for."""
+    if symbol == "anything":
+        return True
+    found = value_class(state.attributes[attribute])
+    return found != "none" if symbol == "non_none" else found == symbol
+
+
+def is_left_open(
+    child: VarTypeParam, before: VariableState, after: VariableState, resting: Collection[int] = ()
+) -> bool:
+    """Whether it says nothing that one variable made the change or not.
+
+    A gradient that is zero everywhere leaves open if the data changes: by momentum or weight decay
+    it does. So does a learning rate of zero. A gradient may come out as zero: a unit was not used,
+    or not active.
+
+    Args:
+        child: The change.
+        before: The variable when the call began.
+        after: The variable when it ended.
+        resting: Ids of the variables whose learning rate is zero.
+    """
+    if child.attr_name == "data":
+        return before.id in resting or value_class(before.attributes.get("grad")) == "zero"
+    became = value_class(after.attributes[child.attr_name])
+    return child.post_value == "non_zero" and became == "zero"
+
+
+def is_call_left_open(
+    child: VarTypeParam,
+    call: Call,
+    pairs: Sequence[tuple[VariableState, VariableState]],
+    resting: Collection[int] = (),
+) -> bool:
+    """Whether it says nothing that no variable at all made the change in a call.
+
+    Where there is nothing to clear, nothing is cleared. Data may stay if each gradient that the
+    caller could use is zero, or its learning rate.
+    """
+    if child.post_value in _CLEARED:
+        return not any(matches(child.pre_value, before, child.attr_name) for before, _ in pairs)
+    if child.attr_name != "data":
+        return False
+    usable = [one for one in _of_caller(call, pairs) if _gradient_class(one) != "none"]
+    return bool(usable) and all(
+        one.id in resting or _gradient_class(one) == "zero" for one in usable
+    )
+
+
+def is_step_skipped(child: VarTypeParam, states: Iterable[VariableState]) -> bool:
+    """Whether some gradient is not finite: a scaler then skips the step, and data stays."""
+    return child.attr_name == "data" and not all(is_finite(state, "grad") for state in states)
+
+
+def _gradient_class(state: VariableState) -> str:
+    return value_class(state.attributes.get("grad"))
+
+
+def _of_caller(
+    call: Call, pairs: Iterable[tuple[VariableState, VariableState]]
+) -> list[VariableState]:
+    """Return the variables that the called object holds, or all of them if it holds none."""
+    states = [before for before, _ in pairs]
+    holder = object_name(call)
+    return [one for one in states if holder in one.holders] or states
+
+
+def in_words(symbol: str) -> str:
+    """Write a symbol of `VarTypeParam` as a sentence has it."""
+    return {"none": "None", "non_zero": "non-zero", "non_none": "a value"}.get(symbol, symbol)
+
+
+def _facts(state: VariableState) -> str:
+    """Say what a person would ask first about a parameter that did not change."""
+    facts = variable_properties(state)
+    said = []
+    if facts.get("var.requires_grad") is False:
+        said.append("requires_grad is False")
+    if facts.get("var.grad") == "none":
+        said.append("it has no gradient")
+    if not state.holders:
+        said.append("no optimizer holds it")
+    return f" ({', '.join(said)})" if said else ""
+
+
+def what_was_left(
+    child: VarTypeParam, call: Call, before: VariableState, after: VariableState
+) -> str:
+    """Say how a call left a variable that did not make its change."""
+    attribute = child.attr_name
+    if not has_changed(before, after, attribute):
+        return f"{call.function} left {before.names[0]}.{attribute} as it was{_facts(before)}"
+    became = in_words(value_class(after.attributes[attribute]))
+    return f"{call.function} left {before.names[0]}.{attribute} {became}"
+
+
+def what_was_not_changed(
+    child: VarTypeParam, call: Call, pairs: Sequence[tuple[VariableState, VariableState]]
+) -> str:
+    """Say that no variable changed, and how those stand that the caller holds."""
+    states = _of_caller(call, pairs)
+    is_holder = object_name(call) in states[0].holders
+    frozen = [one for one in states if one.attributes.get("requires_grad") is False]
+    without = [one for one in states if value_class(one.attributes.get("grad", 0)) == "none"]
+    others = [one for one in states if not matches(child.pre_value, one, child.attr_name)]
+    names = ", ".join(one.names[0] for one in states[:_MAX_NAMED])
+    more = f" and {len(states) - _MAX_NAMED} more" if len(states) > _MAX_NAMED else ""
+    whose = f"{len(states)} parameters{' that it holds' if is_holder else ''} ({names}{more})"
+    what = f"{call.function} changed the {child.attr_name} of none of the {whose}"
+    if child.pre_value != "anything" or child.post_value != "anything":
+        what += f" from {in_words(child.pre_value)} to {in_words(child.post_value)}"
+    if child.pre_value == "none" and len(others) == len(states):
+        return f"{what}: all had one already, which was not cleared before and is added to"
+    said = [f"{len(frozen)} have requires_grad False"] if frozen else []
+    said += [f"{len(without)} have no gradient"] if without else []
+    return f"{what}; {' and '.join(said)}" if said else what
