@@ -164,6 +164,20 @@ def test_a_stray_zero_gradient_does_not_silence_the_caller(trace):
     assert not example.held
 
 
+def test_what_a_model_of_the_program_calls_is_its_architecture(trace):
+    """And what all modules have in common is no rule; what one of torch calls is."""
+    rank = trace.rank()
+    names = ("__main__.Net.forward", "torch.nn.Dropout.forward", "torch.nn.Dropout1d.forward")
+    for name in names:
+        rank.function(name, "torch.nn.Module.forward")
+        with rank.call(name), rank.call("torch.nn.functional.dropout"):
+            pass
+
+    parents = {parent.api_full_name for parent, _ in proposals(trace)}
+
+    assert parents == set(names[1:])
+
+
 def test_proposals_leave_out_what_runs_given_code(trace):
     """What a container calls says nothing about it, and what follows from two is not proposed."""
     rank = trace.rank()

@@ -27,6 +27,8 @@ _RUNS_GIVEN_CODE = frozenset(
         "torch.GradScaler.step",
     }
 )
+# What every module does: what it calls is what is particular to each.
+_MODULE = "torch.nn.Module.forward"
 
 
 class ContainProposer:
@@ -72,12 +74,13 @@ class ContainProposer:
         A base method says less than its override: it is proposed if two overrides do the same.
         """
         parent = call.parent
-        if parent is None or not _RUNS_GIVEN_CODE.isdisjoint(parent.names):
+        if parent is None or not _RUNS_GIVEN_CODE.isdisjoint(parent.names) or _is_model(parent):
             return
         for child in call.documented:
             self._calls.add((parent.function, child))
             for base in parent.documented[1:]:
-                self._overrides[base, child].add(parent.function)
+                if base != _MODULE:
+                    self._overrides[base, child].add(parent.function)
 
     def _take_changes(self, observed: ObservedCall) -> None:
         for before, after in observed.pairs():
@@ -90,3 +93,8 @@ class ContainProposer:
                         (name, after.type, attribute, pre, post)
                         for name in observed.call.documented
                     )
+
+
+def _is_model(call: Call) -> bool:
+    """Whether a call is that of a module which torch does not define: that is architecture."""
+    return _MODULE in call.documented and not call.function.startswith("torch.")
