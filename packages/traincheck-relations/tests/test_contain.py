@@ -333,3 +333,66 @@ def test_an_unknown_learning_rate_changes_nothing(trace):
     model.train([0], gradients=())
 
     assert [one.held for one in runs.examples(changes(STEP, "data"))] == [False, False]
+
+
+def test_a_step_is_about_what_its_optimizer_holds(trace):
+    """Another optimizer's parameter is no occasion; what is left behind of its own is found."""
+    rank = trace.rank()
+    rank.function("torch.optim.SGD.step", STEP)
+    own = rank.variable("netG.a", held_by=("o",), data=tensor("a"), grad=tensor("g"))
+    rank.variable("netG.b", held_by=("o",), data=tensor("b"), grad=tensor("h"))
+    rank.variable("netD.a", held_by=("other",), data=tensor("c"), grad=tensor("i"))
+    with rank.call("torch.optim.SGD.step", of=optimizer("o")) as call:
+        rank.observe("begin", call)
+        rank.change(own, during=call, data=tensor("a2"))
+        rank.observe("end", call)
+
+    found = examples(trace, changes(STEP, "data"))
+
+    assert {one.at.variable: one.held for one in found} == {"netG.a": True, "netG.b": False}
+
+
+def test_a_backward_is_about_the_models_that_it_goes_through(trace):
+    """In a GAN one model learns at a time; a layer of that one that gets nothing is found."""
+    rank = trace.rank()
+    reached = rank.variable("netD.a", data=tensor("a"), grad=None)
+    rank.variable("netD.b", data=tensor("b"), grad=None)
+    rank.variable("netG.a", data=tensor("c"), grad=None)
+    with rank.call("torch.Tensor.backward") as call:
+        rank.observe("begin", call)
+        rank.change(reached, during=call, grad=tensor("g"))
+        rank.observe("end", call)
+
+    found = examples(trace, changes("torch.Tensor.backward", "grad", pre="none", post="non_zero"))
+
+    assert {one.at.variable: one.held for one in found} == {"netD.a": True, "netD.b": False}
+
+
+def test_where_gradients_are_added_up_none_appears(trace):
+    """A second backward in a step says nothing of what had no gradient: there is no such."""
+    rank = trace.rank()
+    one = rank.variable("model.a", data=tensor("a"), grad=tensor("g"))
+    with rank.call("torch.Tensor.backward") as call:
+        rank.observe("begin", call)
+        rank.change(one, during=call, grad=tensor("h"))
+        rank.observe("end", call)
+
+    claim = changes("torch.Tensor.backward", "grad", "some", pre="none", post="non_zero")
+    assert examples(trace, claim) == []
+
+
+def test_what_a_module_clears_is_its_own(trace):
+    """`netD.zero_grad()` leaves the gradients of other models."""
+    rank = trace.rank()
+    module = {"object": {"type": "Net", "name": "netD", "attributes": {"training": True}}}
+    inside = rank.variable("netD.a", data=tensor("a"), grad=tensor("g"))
+    rank.variable("netG.a", data=tensor("b"), grad=tensor("h"))
+    with rank.call("torch.nn.Module.zero_grad", of=module) as call:
+        rank.observe("begin", call)
+        rank.change(inside, during=call, grad=None)
+        rank.observe("end", call)
+
+    claim = changes("torch.nn.Module.zero_grad", "grad", pre="non_zero", post="none")
+    (example,) = examples(trace, claim)
+    assert example.held
+    assert "var.held_by_caller" not in example.context

@@ -75,3 +75,11 @@ def test_functions_are_sorted_as_a_step_has_them():
 def test_a_call_is_about_its_object_or_the_optimizer_that_it_is_given(begin, owner):
     """A scaler steps for the one that it is given."""
     assert owner_of(call("f", **begin)) == owner
+
+
+def test_a_module_that_clears_gradients_is_no_optimizer():
+    """`netD.zero_grad()` counts for whatever optimizer holds its parameters."""
+    module = {"object": {"type": "Net", "name": "netD", "attributes": {"training": True}}}
+
+    assert owner_of(call("torch.nn.Module.zero_grad", self=module)) is None
+    assert owner_of(call(STEP, self=optimizer("optimizer0"))) == "optimizer0"

@@ -65,7 +65,7 @@ def variable_properties(state: VariableState, call: Call | None = None) -> dict[
         "var.held": bool(state.holders),
         "var.tied": len(state.names) > 1,
     }
-    if call is not None and (holder := object_name(call)) is not None:
+    if call is not None and (holder := optimizer_name(call)) is not None:
         facts["var.held_by_caller"] = holder in state.holders
     if "requires_grad" in state.attributes:
         facts["var.requires_grad"] = bool(state.attributes["requires_grad"])
@@ -101,6 +101,17 @@ def object_name(call: Call) -> str | None:
     """Return the name of the tracked object whose method is called, as "optimizer0"."""
     name = payload(call.begin.get("self"), "object").get("name")
     return name if isinstance(name, str) else None
+
+
+def optimizer_name(call: Call) -> str | None:
+    """Return the name of the optimizer, scaler or scheduler whose method is called."""
+    owner = payload(call.begin.get("self"), "object")
+    return None if dict(_module(owner)) else object_name(call)
+
+
+def module_name(call: Call) -> str | None:
+    """Return the name of the part of a tracked model whose method is called."""
+    return None if optimizer_name(call) is not None else object_name(call)
 
 
 def is_in_tracked(call: Call) -> bool:

@@ -42,6 +42,9 @@ from traincheck_relations.variables.change import (
     is_left_open,
     is_step_skipped,
     is_told,
+    model_of,
+    of_caller,
+    of_touched_models,
     what_was_left,
     what_was_not_changed,
 )
@@ -222,10 +225,20 @@ class ContainMonitor:
             if child.quantifier == "some":
                 yield from self._some(index, child, event, observed, about_call)
         each = [one for one in wanted if one[1].quantifier == "each"]
-        resting = self._holdings.resting(event) if each else ()
-        for before, after in observed.pairs() if each else ():
+        if not each:
+            return
+        resting = self._holdings.resting(event)
+        pairs = list(observed.pairs())
+        concerned = {one.id for one in of_caller(call, pairs)}
+        touched = {child.attr_name: of_touched_models(child.attr_name, pairs) for _, child in each}
+        for before, after in pairs:
+            if before.id not in concerned:
+                continue
             context = about_call | variable_properties(before, call)
             for index, child in each:
+                models = touched[child.attr_name]
+                if models and model_of(before) not in models:
+                    continue
                 if applies(child, before, after) and not is_left_open(
                     child, before, after, resting
                 ):

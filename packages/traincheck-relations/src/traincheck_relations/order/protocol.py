@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traincheck_relations.api import Requirements
-from traincheck_relations.conditions.properties import object_name
+from traincheck_relations.conditions.properties import optimizer_name
 from traincheck_relations.value import payload
 from traincheck_trace_schema.invariants import APIParam
 
@@ -141,9 +141,10 @@ def requirements(functions: Iterable[str]) -> Requirements:
 def owner_of(call: Call) -> str | None:
     """Return the name of the tracked object that a call is about, as "optimizer0", if one is.
 
-    A scaler's calls are about the optimizer that they are given.
+    A scaler's calls are about the optimizer that they are given. Those of a module are about any
+    optimizer that holds its parameters.
     """
-    if (name := object_name(call)) is not None:
+    if (name := optimizer_name(call)) is not None:
         return name
     given = payload((call.begin.get("args") or {}).get("optimizer"), "object").get("name")
     return given if isinstance(given, str) else None

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traincheck_relations.conditions.properties import object_name, variable_properties
+from traincheck_relations.conditions.properties import (
+    module_name,
+    object_name,
+    optimizer_name,
+    variable_properties,
+)
 from traincheck_relations.value import has_changed, is_comparable, is_finite, value_class
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from traincheck_relations.api import Call, VariableState
     from traincheck_trace_schema.invariants import VarTypeParam
@@ -85,14 +90,15 @@ def is_call_left_open(
 ) -> bool:
     """Whether it says nothing that no variable at all made the change in a call.
 
-    Where there is nothing to clear, nothing is cleared. Data may stay if each gradient that the
+    Where there is nothing to clear, nothing is cleared; where gradients are added up, none appears
+    that is there already. Data may stay if each gradient that the
     caller could use is zero, or its learning rate.
     """
-    if child.post_value in _CLEARED:
+    if child.pre_value != "anything":
         return not any(matches(child.pre_value, before, child.attr_name) for before, _ in pairs)
     if child.attr_name != "data":
         return False
-    usable = [one for one in _of_caller(call, pairs) if _gradient_class(one) != "none"]
+    usable = [one for one in of_caller(call, pairs) if _gradient_class(one) != "none"]
     return bool(usable) and all(
         one.id in resting or _gradient_class(one) == "zero" for one in usable
     )
@@ -107,13 +113,44 @@ def _gradient_class(state: VariableState) -> str:
     return value_class(state.attributes.get("grad"))
 
 
-def _of_caller(
+def of_caller(
     call: Call, pairs: Iterable[tuple[VariableState, VariableState]]
 ) -> list[VariableState]:
-    """Return the variables that the called object holds, or all of them if it holds none."""
+    """Return the variables that a call is about, as they were when it began.
+
+    Those that the called optimizer holds, or that are in the called module; all of them if there
+    are none, or if it is no method of such an object.
+    """
     states = [before for before, _ in pairs]
-    holder = object_name(call)
-    return [one for one in states if holder in one.holders] or states
+    if (holder := optimizer_name(call)) is not None:
+        return [one for one in states if holder in one.holders] or states
+    if (module := module_name(call)) is not None:
+        inside = f"{module}."
+        return [one for one in states if any(map(_begins(inside), one.names))] or states
+    return states
+
+
+def of_touched_models(
+    attribute: str, pairs: Iterable[tuple[VariableState, VariableState]]
+) -> set[str]:
+    """Return the models, by name, of which a call changed this attribute of some variable.
+
+    A backward through one of two models is not about the other.
+    """
+    return {
+        model_of(before)
+        for before, after in pairs
+        if is_told(before, after, attribute) and has_changed(before, after, attribute)
+    }
+
+
+def model_of(state: VariableState) -> str:
+    """Return the name of the tracked model that a variable is part of."""
+    return state.names[0].partition(".")[0]
+
+
+def _begins(prefix: str) -> Callable[[str], bool]:
+    return lambda name: name.startswith(prefix)
 
 
 def in_words(symbol: str) -> str:
@@ -149,7 +186,7 @@ def what_was_not_changed(
     child: VarTypeParam, call: Call, pairs: Sequence[tuple[VariableState, VariableState]]
 ) -> str:
     """Say that no variable changed, and how those stand that the caller holds."""
-    states = _of_caller(call, pairs)
+    states = of_caller(call, pairs)
     is_holder = object_name(call) in states[0].holders
     frozen = [one for one in states if one.attributes.get("requires_grad") is False]
     without = [one for one in states if value_class(one.attributes.get("grad", 0)) == "none"]
