@@ -74,13 +74,11 @@ def test_each_invariant_is_a_sentence_with_its_condition(write_run: WriteRun) ->
     (told,) = {
         each.text_description
         for each in read_invariants([Path("invariants.json")])
-        if "Optimizer.step" in each.text_description
-        and "each" in each.text_description
-        and "held by the optimizer" in each.text_description
+        if "Tensor.backward" in each.text_description and " when the " in each.text_description
     }
     assert told == (
-        "Each call of torch.optim.Optimizer.step changes the data of each torch.nn.Parameter "
-        "when the variable is held by the optimizer that is called"
+        "Each call of torch.Tensor.backward changes the grad of each torch.nn.Parameter "
+        "from None to non-zero when the variable is held by an optimizer"
     )
 
 

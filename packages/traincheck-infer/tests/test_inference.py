@@ -179,6 +179,6 @@ def test_the_claims_about_a_training_step_are_learnt(write_run: WriteRun) -> Non
 
     assert (
         "Each call of torch.optim.Optimizer.step changes the data of each torch.nn.Parameter "
-        "when the variable is held by the optimizer that is called"
+        "that it holds"
     ) in texts(inference)
     assert not any("SGD" in text for text in texts(inference))

@@ -103,7 +103,8 @@ class APIContainRelation:
             asked = f" with the given {', '.join(child.arguments)}" if child.arguments else ""
             return f"Each call of {parent.api_full_name} calls {child.api_full_name}{asked}"
         which = "each" if child.quantifier == "each" else "at least one"
-        change = f"the {child.attr_name} of {which} {child.var_type}"
+        whose = " that it holds" if parent.api_full_name.startswith("torch.optim.") else ""
+        change = f"the {child.attr_name} of {which} {child.var_type}{whose}"
         if child.pre_value != "anything" or child.post_value != "anything":
             change += f" from {in_words(child.pre_value)} to {in_words(child.post_value)}"
         return f"Each call of {parent.api_full_name} changes {change}"
@@ -272,7 +273,11 @@ class ContainMonitor:
         observed: ObservedCall,
         context: Mapping[str, Scalar],
     ) -> Iterator[Example]:
-        pairs = [pair for pair in observed.pairs() if pair[0].type == child.var_type]
+        pairs = list(observed.pairs())
+        concerned = {one.id for one in of_caller(observed.call, pairs)}
+        pairs = [
+            pair for pair in pairs if pair[0].type == child.var_type and pair[0].id in concerned
+        ]
         comparable = [pair for pair in pairs if is_told(*pair, child.attr_name)]
         held = any(is_change(child, *pair) for pair in comparable)
         resting = self._holdings.resting(event)
