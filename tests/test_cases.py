@@ -65,7 +65,8 @@ def test_the_top_finding_names_the_frozen_parameters(bench):
     ).stdout
 
     top = screen.split("\n2. ")[0]
-    assert "Adam.step left model._fc.weight.data as it was (requires_grad is False" in top
+    assert "Adam.step changed the data of none of the 2 parameters that it holds" in top
+    assert "(model._fc.weight, model._fc.bias)" in top
     assert "step 0 (training)" in top
     assert "buggy.py:48" in top
     assert "frozen (requires_grad False)" in top

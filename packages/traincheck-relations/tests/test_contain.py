@@ -239,8 +239,8 @@ def test_an_attribute_that_was_not_looked_at_gives_no_occasion(trace):
     rank = trace.rank()
     rank.function("torch.optim.SGD.step", STEP)
     undigested = {"tensor": {"shape": [2], "dtype": "float32", "device": "meta"}}
-    rank.variable("w", data=tensor("a"), grad=None)
-    rank.variable("v", data=undigested, grad=None)
+    rank.variable("w", data=tensor("a"), grad=tensor("g"))
+    rank.variable("v", data=undigested, grad=tensor("h"))
     with rank.call("torch.optim.SGD.step") as call:
         rank.observe("begin", call, attributes=("grad",))
         rank.observe("end", call)
@@ -330,6 +330,8 @@ def test_an_unknown_learning_rate_changes_nothing(trace):
     runs = Runs(RELATION, trace)
     model = runs.model()
     model.change("optimizer0.group0", lr={"object": {"type": "Schedule"}})
+    for name in ("model.fc.weight", "model.bn.weight"):
+        model.change(name, grad=tensor("g"))
     model.train([0], gradients=())
 
     assert [one.held for one in runs.examples(changes(STEP, "data"))] == [False, False]
@@ -396,3 +398,36 @@ def test_what_a_module_clears_is_its_own(trace):
     (example,) = examples(trace, claim)
     assert example.held
     assert "var.held_by_caller" not in example.context
+
+
+def test_what_is_frozen_or_has_no_gradient_need_not_move(trace):
+    """That it should have got one is claimed of the backward, not of the step."""
+    rank = trace.rank()
+    rank.function("torch.optim.SGD.step", STEP)
+    rank.variable("frozen", data=tensor("a"), grad=tensor("g"), requires_grad=False)
+    rank.variable("unused", data=tensor("b"), grad=None, requires_grad=True)
+    with rank.call("torch.Tensor.backward") as call:
+        rank.observe("begin", call)
+        rank.observe("end", call)
+    with rank.call("torch.optim.SGD.step") as call:
+        rank.observe("begin", call)
+        rank.observe("end", call)
+
+    backward = changes("torch.Tensor.backward", "grad", pre="none", post="non_zero")
+    found = examples(trace, changes(STEP, "data"), backward)
+
+    assert [(one.param, one.at.variable, one.held) for one in found] == [(1, "unused", False)]
+
+
+def test_gradients_are_cleared_to_none_or_to_zero(trace):
+    """Which of them is an option of the program's."""
+    rank = trace.rank()
+    rank.function("torch.optim.SGD.zero_grad", "torch.optim.Optimizer.zero_grad")
+    one = rank.variable("model.a", held_by=("o",), data=tensor("a"), grad=tensor("g"))
+    with rank.call("torch.optim.SGD.zero_grad", of=optimizer("o")) as call:
+        rank.observe("begin", call)
+        rank.change(one, during=call, grad=tensor("0", zero=True))
+        rank.observe("end", call)
+
+    claim = changes("torch.optim.Optimizer.zero_grad", "grad", pre="non_zero", post="none")
+    assert [example.held for example in examples(trace, claim)] == [True]

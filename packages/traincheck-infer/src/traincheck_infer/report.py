@@ -53,6 +53,9 @@ def report(inference: Inference, output: Path, seconds: float) -> None:
     for relation, number in sorted(by_relation.items()):
         say(f"  {number:6,} {relation}")
     _report_left_out(inference)
+    if not inference.invariants:
+        say(f"Written to {output}, which is empty: there is nothing to check with it.")
+        return
     say(f"Written to {output}. Next, collect the run to be checked, and check it:")
     say(
         f"  traincheck-collect --invariants {output} --pyscript SCRIPT --models-to-track MODEL "

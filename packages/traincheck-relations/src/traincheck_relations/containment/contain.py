@@ -275,8 +275,13 @@ class ContainMonitor:
     ) -> Iterator[Example]:
         pairs = list(observed.pairs())
         concerned = {one.id for one in of_caller(observed.call, pairs)}
+        models = of_touched_models(child.attr_name, pairs)
         pairs = [
-            pair for pair in pairs if pair[0].type == child.var_type and pair[0].id in concerned
+            pair
+            for pair in pairs
+            if pair[0].type == child.var_type
+            and pair[0].id in concerned
+            and (not models or model_of(pair[0]) in models)
         ]
         comparable = [pair for pair in pairs if is_told(*pair, child.attr_name)]
         held = any(is_change(child, *pair) for pair in comparable)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from traincheck_relations.api import Context, Event, Example, Gap, Interests, Position, RecordRef
 from traincheck_relations.order.call_count_claims import CallCount, without_implied
-from traincheck_relations.order.protocol import CORE, counted_names, requirements
+from traincheck_relations.order.protocol import CORE, ZERO_GRAD, counted_names, requirements
 from traincheck_relations.order.step_bounds import step_properties
 from traincheck_relations.order.step_count_proposer import CallCountProposer
 from traincheck_relations.order.step_counts import KINDS, TRAINING, StepCounter, StepCounts
@@ -65,6 +65,7 @@ class CallCountMonitor:
             lambda call: tuple(sorted({f for name in call.names for f in names.get(name, ())}))
         )
         self._owners: dict[tuple[int, str], frozenset[str | None]] = {}
+        self._called: set[tuple[int, str]] = set()  # by process; a program may have no such thing
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
@@ -91,8 +92,15 @@ class CallCountMonitor:
             name: self._expected(step, name)
             for name in {claim.function for claim in self._claims if claim.number_is_exact}
         }
+        process = step.begin.process
+        self._called.update((process, name) for name in step.counts)
+        has_nothing_to_clear = step.begin.window.step == 0 and not step.of(ZERO_GRAD)
         for index, claim in enumerate(self._claims):
-            if not step.can_judge(*claim.functions):
+            if not step.can_judge(*claim.functions) or not all(
+                name in CORE or (process, name) in self._called for name in claim.functions
+            ):
+                continue
+            if ZERO_GRAD in claim.functions and has_nothing_to_clear:
                 continue
             if claim.number_is_exact:
                 for owner in owners[claim.function]:

@@ -78,7 +78,8 @@ class CallCount:
     def what_was_counted(self, number: int, owner: str | None, wanted: int = 0) -> str:
         """Say what was counted where the claim does not hold."""
         by = "" if owner is None else f" of {owner}"
-        told = f"{self.function}{by} was called {_times(number)} in this step"
+        called = f"called {_times(number)}" if number else "not called"
+        told = f"{self.function}{by} was {called} in this step"
         return told if self.other is None else f"{told}, but {self.other} {_times(wanted)}"
 
 

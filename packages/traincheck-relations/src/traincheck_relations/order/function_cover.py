@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from traincheck_relations.order.call_order import Order, OrderMonitor
 from traincheck_relations.order.implied_orders import Edge, without_implied
-from traincheck_relations.order.protocol import CORE, function_name, requirements
+from traincheck_relations.order.protocol import CORE, ZERO_GRAD, function_name, requirements
 from traincheck_relations.order.sibling_calls import SiblingCalls
 from traincheck_trace_schema.invariants import APIParam, ValueParam
 
@@ -78,6 +78,8 @@ class CoverProposer:
     def finish(self) -> Iterable[Params]:
         """Return the candidates, in a fixed order."""
         for first, second in sorted(self._siblings.pairs):
+            if ZERO_GRAD in {first, second}:  # a loop may clear at its begin, or at its end
+                continue
             yield APIParam(api_full_name=first), APIParam(api_full_name=second), WITHIN_STEP
 
 

@@ -20,15 +20,12 @@ if TYPE_CHECKING:
 # How many gradients a program adds up is its own affair; that they are cleared and computed between
 # two steps is what `FunctionLeadRelation` claims.
 _TAKES_TURNS = (ZERO_GRAD, BACKWARD)
+_AVERAGES = ".update_parameters"
 _FEW = 2  # different numbers, of which one may be the rule and the other the exception
 
 
 class CallCountProposer:
-    """Bounded by the number of the protocol's functions.
-
-    A number above one is proposed only if each call stands in a line of its own: how often a loop
-    runs depends on the data.
-    """
+    """Bounded by the number of the protocol's functions."""
 
     interests = Interests(kinds=KINDS)
 
@@ -36,7 +33,7 @@ class CallCountProposer:
         self._counter = StepCounter(_functions_of)
         self._numbers: defaultdict[str, set[int]] = defaultdict(set)
         self._totals: defaultdict[str, set[int]] = defaultdict(set)
-        self._in_loops: set[str] = set()
+        self._owners: defaultdict[str, set[str | None]] = defaultdict(set)
         self._unequal: set[tuple[str, str]] = set()
         self._steps = 0
         self._called: Counter[str] = Counter()  # in how many steps
@@ -58,10 +55,9 @@ class CallCountProposer:
         self._unequal.update((min(pair), max(pair)) for pair in product(new, earlier))
         for function, counts in step.counts.items():
             self._called[function] += 1
-            for owner, number in counts.items():
+            self._owners[function].update(counts)
+            for number in counts.values():
                 _add(self._numbers[function], number)
-                if number > len(step.lines[function, owner]):
-                    self._in_loops.add(function)
             _add(self._totals[function], step.of(function))
         self._unequal.update(
             pair
@@ -72,19 +68,21 @@ class CallCountProposer:
     def _claims(self) -> Iterator[CallCount]:
         for function, numbers in self._numbers.items():
             yield CallCount(function=function, kind=AT_LEAST, number=1)
-            if len(numbers) <= _FEW:
-                for number in numbers:
-                    if self._says_something(function, number):
-                        yield CallCount(function=function, kind=EXACTLY, number=number)
+            if 1 in numbers and len(numbers) <= _FEW and self._is_rule(function):
+                yield CallCount(function=function, kind=EXACTLY, number=1)
         varying = [name for name, totals in self._totals.items() if self._varies(name, totals)]
         for pair in combinations(sorted(varying), 2):
             if pair not in self._unequal:
                 yield CallCount(function=pair[0], other=pair[1])
 
-    def _says_something(self, function: str, number: int) -> bool:
-        if number == 1:
-            return function not in _TAKES_TURNS
-        return function not in self._in_loops
+    def _is_rule(self, function: str) -> bool:
+        """Whether that a function is called once in a step may be a rule.
+
+        How often a critic learns while a generator does once is a program's own affair, and when an
+        average begins to follow.
+        """
+        is_alone = len(self._owners[function]) == 1
+        return is_alone and function not in _TAKES_TURNS and not function.endswith(_AVERAGES)
 
     def _varies(self, function: str, totals: set[int]) -> bool:
         return len(totals) > 1 or self._called[function] < self._steps

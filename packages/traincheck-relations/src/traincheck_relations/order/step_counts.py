@@ -30,9 +30,6 @@ class StepCounts:
     counts: defaultdict[str, Counter[str | None]] = attrs.field(
         factory=lambda: defaultdict(Counter)
     )
-    lines: defaultdict[tuple[str, str | None], set[int | None]] = attrs.field(
-        factory=lambda: defaultdict(set)
-    )
 
     def of(self, function: str) -> int:
         """Return how often a function was called in all."""
@@ -94,4 +91,3 @@ class StepCounter:
         owner = owner_of(event.call)
         for function in functions:
             step.counts[function][owner] += 1
-            step.lines[function, owner].add(event.call.begin.get("src"))

@@ -5,8 +5,8 @@
 >>> from traincheck_relations.containment.contain import APIContainRelation
 >>> runs = Runs(APIContainRelation(), TraceBuilder(Path(tempfile.mkdtemp())))
 >>> runs.model().train(range(3))
->>> sorted(runs.proposals().values())[0]
-'Each call of torch.optim.Optimizer.step changes the data of at least one torch.nn.Parameter'
+>>> sorted(runs.proposals().values())[1]
+'Each call of torch.optim.Optimizer.step changes the data of each torch.nn.Parameter that it holds'
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from traincheck_trace_schema.values import Json
     from traincheck_trace_schema.window import Window
 
+_OPTIMIZER_STEP = "torch.optim.Optimizer.step"
 _REMEMBERED = 1 << 16  # contents of one claim and process; later ones are compared with these
 
 Content: TypeAlias = "tuple[str, ...]"
@@ -144,7 +145,16 @@ def is_compared(event: Event, call: Call) -> bool:
     knows what it is for.
     """
     is_known = FORWARD not in call.names or object_name(call) is not None
-    return is_known and event.is_main and event.stage not in EVALUATES and has_gradients(call)
+    trains = event.is_main and event.stage not in EVALUATES and has_gradients(call)
+    # An optimizer may ask for the loss of one batch several times.
+    return is_known and trains and not _is_in_step(call)
+
+
+def _is_in_step(call: Call) -> bool:
+    around = call.parent
+    while around is not None and _OPTIMIZER_STEP not in around.names:
+        around = around.parent
+    return around is not None
 
 
 def _between_ranks(index: int, together: Sequence[Sighting]) -> Example:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from traincheck_relations.api import Event, Interests, Monitor, Proposer, Requirements
 from traincheck_relations.conditions.properties import FORWARD, is_in_tracked, object_name
 from traincheck_relations.per_call import CallClaim, PerCallMonitor, Returned, Verdict
+from traincheck_relations.values.call_values import has_gradients
 from traincheck_trace_schema.invariants import APIParam, Params
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class TrackedModuleProposer:
 
 
 def _judge(one: Returned) -> Verdict | None:
-    if not is_in_tracked(one.call):
+    if not is_in_tracked(one.call) or not has_gradients(one.call):  # a teacher is no part of it
         return None
     if object_name(one.call) is not None:
         return Verdict(held=True)

@@ -46,10 +46,14 @@ def applies(child: VarTypeParam, before: VariableState, after: VariableState) ->
 
 def is_change(child: VarTypeParam, before: VariableState, after: VariableState) -> bool:
     """Whether a variable made the change that `child` speaks of."""
-    return (
-        has_changed(before, after, child.attr_name)
-        and matches(child.pre_value, before, child.attr_name)
-        and matches(child.post_value, after, child.attr_name)
+    if not has_changed(before, after, child.attr_name):
+        return False
+    if child.pre_value == "non_zero" and child.post_value in _CLEARED:
+        # A program may have gradients cleared to zero, or to None: it is cleared either way.
+        became = value_class(after.attributes[child.attr_name])
+        return matches("non_zero", before, child.attr_name) and became in _CLEARED
+    return matches(child.pre_value, before, child.attr_name) and matches(
+        child.post_value, after, child.attr_name
     )
 
 
@@ -68,7 +72,8 @@ def is_left_open(
 
     A gradient that is zero everywhere leaves open if the data changes: by momentum or weight decay
     it does. So does a learning rate of zero. A gradient may come out as zero: a unit was not used,
-    or not active.
+    or not active. What is frozen gets no gradient, and without one nothing moves: that it should
+    have had one is claimed of the backward.
 
     Args:
         child: The change.
@@ -76,10 +81,12 @@ def is_left_open(
         after: The variable when it ended.
         resting: Ids of the variables whose learning rate is zero.
     """
+    is_frozen = before.attributes.get("requires_grad") is False
     if child.attr_name == "data":
-        return before.id in resting or value_class(before.attributes.get("grad")) == "zero"
+        is_still = value_class(before.attributes.get("grad", 0)) in _CLEARED
+        return is_frozen or before.id in resting or is_still
     became = value_class(after.attributes[child.attr_name])
-    return child.post_value == "non_zero" and became == "zero"
+    return child.post_value == "non_zero" and (is_frozen or became == "zero")
 
 
 def is_call_left_open(

@@ -86,9 +86,11 @@ class ConsistencyProposer:
                 for before, after in observed.pairs()
             ):
                 continue
-            for name in observed.call.documented:
+            # Not of gradients when a backward ends: where several are added up, only the last of
+            # them is reduced. They must be equal when they are used.
+            for name in observed.call.documented if attribute == "data" else ():
                 self._occasions.add((name, "end", attribute))
-                if attribute == "data" and "grad" in observed.attributes:
+                if "grad" in observed.attributes:
                     self._occasions.add((name, "begin", "grad"))
 
 
