@@ -85,15 +85,16 @@ def test_what_a_worker_cannot_read_is_told_as_always(folders: list[Path], tmp_pa
     assert f"{trace.name}:" in line
 
 
-def test_a_scheduler_that_is_not_there_is_told(folders: list[Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "scheduler.invalid", "tcp://host:port"])
+def test_a_scheduler_that_is_not_there_is_told(
+    folders: list[Path], tmp_path: Path, address: str
+) -> None:
     """One line says what to give."""
     pytest.importorskip("distributed")
 
-    told = infer(
-        "-f", *folders, "-o", tmp_path / "x.json", "--scheduler", "tcp://127.0.0.1:9", code=2
-    )
+    told = infer("-f", *folders, "-o", tmp_path / "x.json", "--scheduler", address, code=2)
 
-    assert told.startswith("error: --scheduler tcp://127.0.0.1:9: no Dask scheduler answers")
+    assert told.startswith(f"error: --scheduler {address}: no Dask scheduler answers")
     assert len(told.splitlines()) == 1
 
 

@@ -7,7 +7,9 @@ imported, and Dask only with a scheduler.
 from __future__ import annotations
 
 import contextlib
+import socket
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _ResultT_co = TypeVar("_ResultT_co", covariant=True)
 _CONNECT_SECONDS = 10
+_PORT = 8786  # Dask's own
 
 
 class Job(Protocol[_ResultT_co]):
@@ -101,6 +104,7 @@ def _client(scheduler: str) -> Iterator[int]:
     except ImportError as error:
         raise ConfigError("--scheduler needs Dask: pip install 'traincheck-infer[dask]'") from error
     try:
+        _knock(scheduler)  # a client that finds nobody tells so again when it is collected
         client: Any = Client(  # type: ignore[no-untyped-call, unused-ignore]  # it has no types
             scheduler, timeout=_CONNECT_SECONDS, set_as_default=False
         )
@@ -118,6 +122,20 @@ def _client(scheduler: str) -> Iterator[int]:
             )
         with parallel_config(backend="dask", client=client):
             yield number
+
+
+def _knock(scheduler: str) -> None:
+    """Connect to an address of TCP, and hang up.
+
+    Raises:
+        OSError: Nobody listens there, or it is no address.
+        ValueError: Its port is no number.
+    """
+    scheme, _, rest = scheduler.rpartition("://")
+    if scheme in {"", "tcp", "tls"}:
+        address = urlsplit(f"//{rest}")
+        place = address.hostname or "", address.port or _PORT
+        socket.create_connection(place, timeout=_CONNECT_SECONDS).close()
 
 
 @contextlib.contextmanager
