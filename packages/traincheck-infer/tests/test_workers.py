@@ -80,9 +80,10 @@ def test_what_a_worker_cannot_read_is_told_as_always(folders: list[Path], tmp_pa
 
     told = infer("-f", *folders, "-o", tmp_path / "x.json", "-j", "2", "--strict", code=2)
 
-    (line,) = [line for line in told.splitlines() if not line.startswith("traincheck-infer: ")]
-    assert line.startswith("error: ")
+    # On a loaded machine joblib may add a warning of its own.
+    (line,) = [line for line in told.splitlines() if line.startswith("error: ")]
     assert f"{trace.name}:" in line
+    assert "Traceback" not in told
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "scheduler.invalid", "tcp://host:port"])
