@@ -104,8 +104,8 @@ class Recorder:
                     self.steps.resume()
                 inner = without_wrappers(model)
                 self._observer.track(inner, name, is_recording=self.clock.is_recording)
-                self.on_tracked(type(inner))
                 self.tracker.adopt(inner, name)
+                self.on_tracked(type(inner))
 
         self._work.take("the tracking of a model", take)
 

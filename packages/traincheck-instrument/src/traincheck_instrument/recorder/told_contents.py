@@ -14,6 +14,7 @@ import torch
 
 from traincheck_instrument.content.digest import digest_text, fingerprint, is_readable
 from traincheck_instrument.content.facts import facts_of, is_small
+from traincheck_instrument.content.place import is_ordinary
 from traincheck_instrument.encode.tensors import TensorDescriber
 from traincheck_instrument.variables.looking import is_capturing
 from traincheck_trace_schema.codec import dumps
@@ -55,7 +56,7 @@ class ContentEncoder:
         if not text.startswith(_TENSOR) or is_capturing():
             return text
         local = self._describer.local(value)
-        if not (is_readable(local) and is_small(local)):
+        if not (is_ordinary(type(local)) and is_readable(local) and is_small(local)):
             return text
         told = f'{text[:-2]},"digest":"{digest_text(fingerprint(local))}"'
         facts = facts_of(local)

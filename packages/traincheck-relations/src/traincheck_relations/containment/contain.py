@@ -10,7 +10,7 @@ Some occasions say nothing, and give no example: `change.py` has the rules.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
@@ -36,15 +36,13 @@ from traincheck_relations.containment.contain_candidates import ContainProposer
 from traincheck_relations.occasion import evidence_of, position_of
 from traincheck_relations.variables.change import (
     applies,
+    concerned,
     in_words,
     is_call_left_open,
     is_change,
     is_left_open,
     is_step_skipped,
     is_told,
-    model_of,
-    of_caller,
-    of_touched_models,
     what_was_left,
     what_was_not_changed,
 )
@@ -222,27 +220,27 @@ class ContainMonitor:
             return
         about_call = {**call_properties(call), **observed.context}
         wanted = [one for one in wanted if not is_step_skipped(one[1], observed.before.values())]
-        for index, child in wanted:
-            if child.quantifier == "some":
-                yield from self._some(index, child, event, observed, about_call)
-        each = [one for one in wanted if one[1].quantifier == "each"]
-        if not each:
+        if not wanted:
             return
+        every = list(observed.pairs())
+        about = {
+            name: concerned(call, name, every)
+            for name in dict.fromkeys(child.attr_name for _, child in wanted)
+        }
         resting = self._holdings.resting(event)
-        pairs = list(observed.pairs())
-        concerned = {one.id for one in of_caller(call, pairs)}
-        touched = {child.attr_name: of_touched_models(child.attr_name, pairs) for _, child in each}
-        for before, after in pairs:
-            if before.id not in concerned:
+        contexts: dict[int, Mapping[str, Scalar]] = {}
+        for index, child in wanted:
+            pairs = about[child.attr_name]
+            if child.quantifier == "some":
+                yield from self._some(index, child, event, call, pairs, about_call, resting)
                 continue
-            context = about_call | variable_properties(before, call)
-            for index, child in each:
-                models = touched[child.attr_name]
-                if models and model_of(before) not in models:
-                    continue
+            for before, after in pairs:
                 if applies(child, before, after) and not is_left_open(
                     child, before, after, resting
                 ):
+                    if before.id not in contexts:
+                        contexts[before.id] = about_call | variable_properties(before, call)
+                    context = contexts[before.id]
                     yield self._each(index, child, event, call, (before, after), context)
 
     def _each(  # noqa: PLR0913, PLR0917  one occasion is all of these
@@ -265,37 +263,31 @@ class ContainMonitor:
             happened="" if held else what_was_left(child, call, before, after),
         )
 
-    def _some(
+    def _some(  # noqa: PLR0913, PLR0917  as above
         self,
         index: int,
         child: VarTypeParam,
         event: Event,
-        observed: ObservedCall,
+        call: Call,
+        pairs: Sequence[tuple[VariableState, VariableState]],
         context: Mapping[str, Scalar],
+        resting: Collection[int],
     ) -> Iterator[Example]:
-        pairs = list(observed.pairs())
-        concerned = {one.id for one in of_caller(observed.call, pairs)}
-        models = of_touched_models(child.attr_name, pairs)
-        pairs = [
+        comparable = [
             pair
             for pair in pairs
-            if pair[0].type == child.var_type
-            and pair[0].id in concerned
-            and (not models or model_of(pair[0]) in models)
+            if pair[0].type == child.var_type and is_told(*pair, child.attr_name)
         ]
-        comparable = [pair for pair in pairs if is_told(*pair, child.attr_name)]
         held = any(is_change(child, *pair) for pair in comparable)
-        resting = self._holdings.resting(event)
-        is_open = is_call_left_open(child, observed.call, comparable, resting)
-        if not comparable or (not held and is_open):
+        if not comparable or (not held and is_call_left_open(child, call, comparable, resting)):
             return
         yield Example(
             param=index,
             held=held,
             context=context,
-            at=position_of(event, observed.call),
-            evidence=() if held else evidence_of(event, observed.call),
-            happened="" if held else what_was_not_changed(child, observed.call, comparable),
+            at=position_of(event, call),
+            evidence=() if held else evidence_of(event, call),
+            happened="" if held else what_was_not_changed(child, call, comparable),
         )
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from traincheck_relations.api import Call, Event, Interests
+from traincheck_relations.conditions.properties import FORWARD
 from traincheck_relations.value import has_changed
 from traincheck_relations.variables.change import classes, is_told
 from traincheck_relations.variables.observed import ObservedCall, ObservedCalls
@@ -27,8 +28,6 @@ _RUNS_GIVEN_CODE = frozenset(
         "torch.GradScaler.step",
     }
 )
-# What every module does: what it calls is what is particular to each.
-_MODULE = "torch.nn.Module.forward"
 
 
 class ContainProposer:
@@ -79,7 +78,7 @@ class ContainProposer:
         for child in call.documented:
             self._calls.add((parent.function, child))
             for base in parent.documented[1:]:
-                if base != _MODULE:
+                if base != FORWARD:  # of every module: what it calls is particular to each
                     self._overrides[base, child].add(parent.function)
 
     def _take_changes(self, observed: ObservedCall) -> None:
@@ -97,4 +96,4 @@ class ContainProposer:
 
 def _is_model(call: Call) -> bool:
     """Whether a call is that of a module which torch does not define: that is architecture."""
-    return _MODULE in call.documented and not call.function.startswith("torch.")
+    return FORWARD in call.documented and not call.function.startswith("torch.")

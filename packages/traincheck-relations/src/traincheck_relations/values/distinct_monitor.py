@@ -18,6 +18,7 @@ from traincheck_relations.conditions.properties import (
     run_properties,
 )
 from traincheck_relations.occasion import position_of
+from traincheck_relations.order.protocol import OPTIMIZER_STEP
 from traincheck_relations.values.call_values import EVALUATES, has_gradients, value_of
 from traincheck_trace_schema.invariants import InputOutputParam
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from traincheck_trace_schema.values import Json
     from traincheck_trace_schema.window import Window
 
-_OPTIMIZER_STEP = "torch.optim.Optimizer.step"
 _REMEMBERED = 1 << 16  # contents of one claim and process; later ones are compared with these
 
 Content: TypeAlias = "tuple[str, ...]"
@@ -152,7 +152,7 @@ def is_compared(event: Event, call: Call) -> bool:
 
 def _is_in_step(call: Call) -> bool:
     around = call.parent
-    while around is not None and _OPTIMIZER_STEP not in around.names:
+    while around is not None and OPTIMIZER_STEP not in around.names:
         around = around.parent
     return around is not None
 

@@ -137,22 +137,28 @@ def of_caller(
     return states
 
 
-def of_touched_models(
-    attribute: str, pairs: Iterable[tuple[VariableState, VariableState]]
-) -> set[str]:
-    """Return the models, by name, of which a call changed this attribute of some variable.
+def concerned(
+    call: Call, attribute: str, pairs: Sequence[tuple[VariableState, VariableState]]
+) -> list[tuple[VariableState, VariableState]]:
+    """Return of all variables, before and after, those that a change of an attribute is about.
 
-    A backward through one of two models is not about the other.
+    Of those that the call is about, these are the ones in models of which it changed something: a
+    backward through one of two models is not about the other. All, if it changed nothing.
     """
-    return {
-        model_of(before)
+    own = {one.id for one in of_caller(call, pairs)}
+    touched = {
+        _model_of(before)
         for before, after in pairs
         if is_told(before, after, attribute) and has_changed(before, after, attribute)
     }
+    return [
+        pair
+        for pair in pairs
+        if pair[0].id in own and (not touched or _model_of(pair[0]) in touched)
+    ]
 
 
-def model_of(state: VariableState) -> str:
-    """Return the name of the tracked model that a variable is part of."""
+def _model_of(state: VariableState) -> str:
     return state.names[0].partition(".")[0]
 
 

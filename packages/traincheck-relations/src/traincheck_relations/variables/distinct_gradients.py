@@ -17,9 +17,9 @@ from traincheck_relations.conditions.properties import (
     variable_properties,
 )
 from traincheck_relations.occasion import position_of
+from traincheck_relations.order.protocol import OPTIMIZER_STEP
 from traincheck_relations.value import content, is_comparable, is_finite, payload, value_class
 from traincheck_relations.variables.observed import looked_at
-from traincheck_relations.variables.training_steps import OPTIMIZER_STEP
 from traincheck_trace_schema.invariants import OccasionParam, Params, VarTypeParam
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class DistinctGradientRelation:
         _insist(params)
         return Requirements(
             functions={OPTIMIZER_STEP: frozenset()},
-            variables={"parameter": frozenset(("data", "grad"))},
+            variables={"parameter": frozenset(("grad",))},
             observe_before=frozenset((OPTIMIZER_STEP,)),
         )
 
@@ -83,7 +83,7 @@ class DistinctGradientProposer:
     def on_event(self, event: Event) -> None:
         """Take the next event."""
         if not self._has_distinct and _is_begin_of_step(event):
-            self._has_distinct = any(count == 1 for count in _counts(_compared(event)).values())
+            self._has_distinct = len(_counts(_compared(event))) >= _A_PAIR
 
     def finish(self) -> Iterable[Params]:
         """Return the candidates, in a fixed order."""

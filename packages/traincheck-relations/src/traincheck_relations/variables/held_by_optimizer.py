@@ -21,10 +21,10 @@ from traincheck_relations.conditions.properties import (
     variable_properties,
 )
 from traincheck_relations.occasion import evidence_of, position_of
+from traincheck_relations.order.protocol import OPTIMIZER_STEP
 from traincheck_relations.value import value_class
 from traincheck_relations.variables.holding import Holdings, is_at_rest, number
 from traincheck_relations.variables.observed import is_of_parameters, looked_at
-from traincheck_relations.variables.training_steps import OPTIMIZER_STEP
 from traincheck_trace_schema.invariants import OccasionParam, Params, VarTypeParam
 
 if TYPE_CHECKING:

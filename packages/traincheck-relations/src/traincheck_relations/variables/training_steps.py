@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from traincheck_relations.api import Event
+from traincheck_relations.order.protocol import OPTIMIZER_STEP
 
 if TYPE_CHECKING:
     from traincheck_relations.api import Gap
 
-OPTIMIZER_STEP = "torch.optim.Optimizer.step"
 KINDS = frozenset(("step", "stage", "var", "observe", "call_end"))
 FUNCTIONS = frozenset((OPTIMIZER_STEP,))
 

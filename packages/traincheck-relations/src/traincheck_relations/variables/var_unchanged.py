@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 from traincheck_relations.api import Example, Interests, Requirements
 from traincheck_relations.conditions.properties import call_properties, variable_properties
 from traincheck_relations.occasion import evidence_of, position_of
+from traincheck_relations.order.protocol import OPTIMIZER_STEP
 from traincheck_relations.value import has_changed
 from traincheck_relations.variables.change import is_told
 from traincheck_relations.variables.observed import ObservedCall, ObservedCalls
-from traincheck_relations.variables.training_steps import OPTIMIZER_STEP
 from traincheck_trace_schema.invariants import APIParam, Params, VarTypeParam
 
 if TYPE_CHECKING:
