@@ -3,7 +3,8 @@
 Each workload is run plain, recorded in full, by a plan of 40 functions and all parameters, and with
 no step sampled but the first; in turn, several times. Of the CPU time of each run's steps the
 median is taken, and of the medians the best: other programs on the machine only ever add to it.
-The mean is printed beside it, since what is written in batches falls into few steps. Start-up is
+The mean is printed beside it, since what is written in batches falls into few steps. The floor is
+the program with digests of its parameters and gradients once a step, and nothing else. Start-up is
 what a run took outside its steps, evaluation and end included, and what the launcher takes of
 itself. The peer, TrainCheck 0.2.0, needs an environment of its own with torch and scikit-learn;
 `--peer` names the folder of its commands. It is slow, and so run for fewer steps and times.
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING
 import attrs
 from overhead.peer import Peer
 from overhead.programs import SCRIPTS, WORKLOADS, Workload
-from overhead.recorded import NEVER, figures, plan_from, prepare
+from overhead.recorded import NEVER, figures, plan_from, prepare, prepare_floor
 from overhead.runs import Best, Run, run, seconds
 from overhead.table import Result, print_result, print_targets
 
@@ -64,6 +65,7 @@ class Bench:
             full=best["full"],
             plan=best["plan"],
             unsampled=best["unsampled"],
+            floor=best["floor"],
             launcher_s=self.launcher_s,
             trace=figures(folder / "full"),
             peer=None if self.peer is None else self.peer.measure(workload, folder),
@@ -79,6 +81,7 @@ class Bench:
             "full": full,
             "plan": prepare(workload, folder / "plan", plan, EVERY_STEP),
             "unsampled": prepare(workload, folder / "unsampled", None, ONLY_THE_FIRST),
+            "floor": prepare_floor(workload, folder / "floor"),
         }
 
     def _run(self, workload: Workload, script: Path, folder: Path) -> Run:

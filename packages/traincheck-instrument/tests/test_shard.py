@@ -11,6 +11,7 @@ import pytest
 
 from traincheck_instrument.sink import shard as sink
 from traincheck_instrument.sink.shard import Shard, ShardOptions
+from traincheck_instrument.sink.wake import Wake
 from traincheck_trace_schema.codec import loads
 
 
@@ -213,6 +214,21 @@ def test_a_thread_that_is_dead_keeps_nobody_waiting(shard, monkeypatch):
         shard.append(record(seq))
 
     assert not shard._waiting
+
+
+def test_short_steps_do_not_wake_the_writer_each(tmp_path, monkeypatch):
+    """What is asked for right after it was asked for is left to the next time."""
+    woken = []
+    monkeypatch.setattr(Wake, "set", lambda _: woken.append(now[0]))
+    now = [100.0]
+    monkeypatch.setattr("traincheck_instrument.sink.shard.time.monotonic", lambda: now[0])
+    shard = Shard(tmp_path, dict, lambda: 0)
+
+    for after in (0.0, 0.01, 0.04, 0.06, 0.12):
+        now[0] = 100.0 + after
+        shard.flush()
+
+    assert woken == [100.0, 100.06, 100.12]
 
 
 SIGNALLED = """\

@@ -1,6 +1,7 @@
 """What is told of the tensors that a model is given and a loss judges, and whose call it was."""
 
 import gc
+import math
 
 import pytest
 import torch
@@ -88,6 +89,28 @@ def test_facts(tensor, fact, holds):
 )
 def test_where_little_can_be_said(tensor, facts):
     assert facts_of(tensor) == facts
+
+
+@given(
+    rows=st.lists(
+        st.lists(
+            st.sampled_from([0.0, -0.0, 0.5, 1.0, -1.0, math.nan, math.inf]), min_size=2, max_size=2
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_facts_are_those_of_each_element(rows):
+    """Rows that cancel out are not zero, what is not finite elsewhere hides none."""
+    facts = facts_of(torch.tensor(rows))
+
+    elements = [one for row in rows for one in row]
+    assert facts["finite"] is all(map(math.isfinite, elements))
+    assert facts["in_unit_interval"] is all(0 <= one <= 1 for one in elements)
+    assert facts["rows_sum_to_one"] is (
+        facts["in_unit_interval"] and all(sum(row) == 1 for row in rows)
+    )
+    assert facts["has_zero_row"] is any(row[0] == row[1] == 0 for row in rows)
 
 
 def test_the_call_of_a_tracked_model_tells_its_batch(record):

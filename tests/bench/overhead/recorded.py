@@ -29,6 +29,25 @@ from traincheck_instrument.entry import run_program
 
 run_program({settings!r})
 """
+_DIGESTS = """\
+import runpy
+
+import torch
+import xxhash
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+
+def digest(optimizer, *_):
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            for tensor in (parameter.detach(), parameter.grad):
+                if tensor is not None:
+                    xxhash.xxh3_64_hexdigest(tensor.numpy())
+
+
+register_optimizer_step_post_hook(digest)
+runpy.run_path({script!r}, run_name="__main__")
+"""
 
 
 @attrs.frozen
@@ -61,6 +80,17 @@ def prepare(workload: Workload, folder: Path, plan: Plan | None, sampling: Sampl
     ).write(settings)
     entry = folder / "entry.py"
     entry.write_text(_ENTRY.format(settings=str(settings)), encoding="utf-8")
+    return entry
+
+
+def prepare_floor(workload: Workload, folder: Path) -> Path:
+    """Return the script that runs a program and only reads what any recording has to.
+
+    That is each parameter and each gradient once a step; nothing of it is kept or written.
+    """
+    folder.mkdir()
+    entry = folder / "entry.py"
+    entry.write_text(_DIGESTS.format(script=str(workload.path)), encoding="utf-8")
     return entry
 
 

@@ -30,6 +30,7 @@ class Result:
     full: Best
     plan: Best
     unsampled: Best
+    floor: Best  # digests of parameters and gradients alone
     launcher_s: float
     trace: TraceFigures
     peer: PeerFigures | None
@@ -66,9 +67,15 @@ def print_result(result: Result) -> None:
     alone = f"plain {plain.median_ms:.2f} ms a step (mean {plain.mean_ms:.2f})"
     _print(
         f"\n{result.workload}: {alone}, noise {result.noise:.3f}x",
-        _line("full", result, result.full),
-        _line("plan", result, result.plan),
-        _line("unsampled", result, result.unsampled),
+        *(
+            f"{_line(how, result, best)}   start {result.start_s(best):+.2f} s"
+            for how, best in (
+                ("full", result.full),
+                ("plan", result.plan),
+                ("unsampled", result.unsampled),
+            )
+        ),
+        _line("floor", result, result.floor),
         f"  trace      {trace.calls:.0f} calls, {trace.looks:.0f} looks, {_size(trace)}",
     )
     if peer is not None:
@@ -80,7 +87,7 @@ def _line(how: str, result: Result, best: Best) -> str:
     mean = best.mean_ms / result.plain.mean_ms
     return (
         f"  {how:<10} {result.times(best):6.3f}x  {result.added_ms(best):+8.2f} ms a step"
-        f"  (mean {mean:.3f}x)   start {result.start_s(best):+.2f} s"
+        f"  (mean {mean:.3f}x)"
     )
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from traincheck_instrument.encode.tensors import TensorDescriber
 
 _data_ptr = TensorBase.data_ptr
+_is_contiguous = TensorBase.is_contiguous
+_is_negative = TensorBase.is_neg
 _storage_of = TensorBase.untyped_storage
 _is_near = vars(TensorBase)["is_cpu"].__get__
 _version_of: Callable[[torch.Tensor], int] = vars(TensorBase)["_version"].__get__
@@ -81,7 +83,11 @@ class Contents:
             place is not None
             and type(tensor) is (form := place.form).kind
             and _data_ptr(tensor) == place.pointer
-            and form.is_of(tensor)
+            # As `Form.is_of` asks, written out: to call it takes as long as two of the questions.
+            and tensor.dtype is form.dtype
+            and tensor.shape == form.shape
+            and _is_contiguous(tensor)
+            and not _is_negative(tensor)
             # At last, and each time: to read what was freed ends the process.
             and _storage_of(tensor).nbytes() == place.storage_bytes
         ):

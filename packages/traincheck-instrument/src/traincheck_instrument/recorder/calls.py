@@ -218,8 +218,10 @@ class Calls:
         """Look at variables around a call; a fault costs only the look."""
         if not self._clock.is_recording or is_capturing():
             return
-        with self._work.contained(f"the look at variables around {call.spec.name}"):
+        try:
             self._observer.look(phase, call)
+        except Exception as error:  # noqa: BLE001  training must not feel our faults
+            self._work.faults.contain(f"the look at variables around {call.spec.name}", error)
 
     def _arguments(
         self,

@@ -22,6 +22,7 @@ from traincheck_trace_schema.codec import dumps
 Write: TypeAlias = Callable[[Any], str]
 
 MOST_ITEMS = 16  # of a list or tuple of tensors; longer ones are told as those of other calls are
+_MOST_KNOWN = 64  # contents whose facts are remembered: a loss is given what the model returned
 
 _TENSOR = '{"tensor":{'  # how the text of a tensor begins
 
@@ -32,6 +33,7 @@ class ContentEncoder:
 
     _write: Write  # without
     _describer: TensorDescriber
+    _known: dict[int, str] = attrs.field(factory=dict)  # by fingerprint, what is told of contents
 
     def __call__(self, value: Any) -> str:
         """Return `value` as JSON text."""
@@ -58,10 +60,20 @@ class ContentEncoder:
         local = self._describer.local(value)
         if not (is_ordinary(type(local)) and is_readable(local) and is_small(local)):
             return text
-        told = f'{text[:-2]},"digest":"{digest_text(fingerprint(local))}"'
-        facts = facts_of(local)
-        if facts:
-            told += f',"finite":{dumps(facts.pop("finite"))}'
-        if facts:
-            told += f',"facts":{dumps(facts)}'
-        return f"{told}}}}}"
+        return f"{text[:-2]}{self._content(local)}}}}}"
+
+    def _content(self, tensor: torch.Tensor) -> str:
+        """Return the digest and the facts of a readable tensor, as JSON text."""
+        mark = fingerprint(tensor)
+        told = self._known.get(mark)
+        if told is None:
+            told = f',"digest":"{digest_text(mark)}"'
+            facts = facts_of(tensor)
+            if facts:
+                told += f',"finite":{dumps(facts.pop("finite"))}'
+            if facts:
+                told += f',"facts":{dumps(facts)}'
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[mark] = told
+        return told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -13,18 +14,31 @@ Line: TypeAlias = Record | str  # a record, or the text of one that is no fact, 
 _NOWHERE = {"thread": 0, "seq": 0, "step": -1}
 _PLACE = (*_NOWHERE, "eval_pass", "eval_step", "micro_step")
 _KIND_AT = len('{"kind":"')
+_KIND_UNTIL = _KIND_AT + len('call_begin"')  # the longest that comes as text
 _REFUSED = (TypeError, ValueError, OverflowError, RecursionError)
 
 
-def encode_lines(records: Sequence[Line]) -> tuple[bytes, list[str]]:
-    """Return records as lines, and their kinds; a gap stands in place of one that has no JSON."""
+def encode_lines(records: Sequence[Line]) -> tuple[bytes, Counter[str]]:
+    """Return records as lines, and how many there are of each kind.
+
+    A gap stands in place of one that has no JSON.
+    """
     try:
         texts = [*map(_text, records)]
     except _REFUSED:
         records = [*map(_or_gap, records)]
         texts = [*map(_text, records)]
     texts.append("")  # the last line ends too
-    return "\n".join(texts).encode(), [*map(kind_of, records)]
+    return "\n".join(texts).encode(), _kinds_of(records)
+
+
+def _kinds_of(records: Sequence[Line]) -> Counter[str]:
+    """Count the kinds; of texts their beginnings, which are few, before these are looked into."""
+    beginnings = Counter([one[:_KIND_UNTIL] for one in records if type(one) is str])
+    kinds = Counter([kind_of(one) for one in records if type(one) is not str])
+    for beginning, count in beginnings.items():
+        kinds[kind_of(beginning)] += count
+    return kinds
 
 
 def kind_of(line: Line) -> str:

@@ -33,6 +33,9 @@ _COMPRESS_AT = 1024  # records; fewer compress less, more hardly better
 _LARGEST_BATCH = 1024
 _WAIT_AT = 16_384  # records; about 20 MB as dictionaries
 _FLUSH_SECONDS = 0.4
+# Short steps are written together: to wake the writer and to open the file takes as long as the
+# records of a whole step do, and most of what a step costs that is left out.
+_FLUSHES_APART_SECONDS = 0.05
 _PAUSE_SECONDS = 0.001
 
 
@@ -70,6 +73,7 @@ class Shard:
         self._thread: threading.Thread | None = None
         self._writer = self._new_writer()
         self.writer_ns = 0  # CPU time of the thread that writes
+        self._flushed = 0.0  # when that was last asked for
         self._is_stopped = False  # nothing is taken any more
         self._is_closed = False
 
@@ -131,8 +135,13 @@ class Shard:
                 self._wait_for_room()
 
     def flush(self) -> None:
-        """Have what was taken so far written soon; small batches would not compress."""
-        if not self._options.compresses:
+        """Have what was taken so far written soon, unless that was just asked for.
+
+        Small batches would not compress.
+        """
+        now = time.monotonic()
+        if not self._options.compresses and now - self._flushed >= _FLUSHES_APART_SECONDS:
+            self._flushed = now
             self._wake.set()
 
     def close(self, footer: Callable[[Mapping[str, int]], Record] | None) -> None:

@@ -71,7 +71,7 @@ class Writer:
         if self._is_admitted(len(content), is_anew=is_anew, is_least=is_least):
             self._learn(records)
             if self._put(content, kinds, is_anew=is_anew):
-                self.gaps += kinds.count("gap") - _count_gaps(records)
+                self.gaps += kinds["gap"] - _count_gaps(records)
                 self._losses.clear()
             else:
                 self._losses.add(records)
@@ -128,7 +128,7 @@ class Writer:
             self._owes_ending = False
             self._losses.clear()
         elif self._put(content, kinds, is_anew=is_anew):
-            self.gaps += kinds.count("gap")
+            self.gaps += kinds["gap"]
             self._owes_ending = False
             self._losses.clear()
 
@@ -167,7 +167,7 @@ class Writer:
         """Return the name of the file; what has it before it is begun is another process's."""
         return self.file.path.name if self.file.size else ""
 
-    def _put(self, content: bytes, kinds: Sequence[str], *, is_anew: bool) -> bool:
+    def _put(self, content: bytes, kinds: Counter[str], *, is_anew: bool) -> bool:
         """Write to the file; a refusal is told on stderr, once."""
         try:
             if is_anew:
@@ -186,4 +186,4 @@ class Writer:
 
 def _count_gaps(records: Sequence[Line]) -> int:
     """Count the gaps that were handed over; none of them comes as text."""
-    return sum(not isinstance(one, str) and one["kind"] == "gap" for one in records)
+    return sum([one["kind"] == "gap" for one in records if not isinstance(one, str)])

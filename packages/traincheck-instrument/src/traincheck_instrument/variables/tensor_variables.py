@@ -190,8 +190,10 @@ class TensorVariables:
         Returns what may have to be told.
         """
         sights = []
-        asked = [name for name in self.attributes if asked is None or name in asked]
-        quick = _NOTHING if whole is None else frozenset(asked).difference(whole)
+        names = [name for name in self.attributes if asked is None or name in asked]
+        quick = _NOTHING if whole is None else frozenset(names).difference(whole)
+        some = [(name, _READERS[name], name in quick) for name in names]
+        every = [(name, _READERS[name], False) for name in self.attributes]
         for key, variable in list(self._by_object.items()):
             tensor = variable.reference()
             if tensor is None:
@@ -199,15 +201,15 @@ class TensorVariables:
                 sights.append(Sight(variable, is_gone=True))
                 continue
             is_new = as_baseline or not variable.is_told
-            names = self.attributes if is_new else asked
-            readings = _readings(
-                contents, variable, tensor, names, _NOTHING if is_new else quick, is_new=is_new
-            )
-            marks = self._new_marks(variable, tensor, is_new=is_new) if "data" in names else {}
+            readings = _readings(contents, variable, tensor, every if is_new else some, is_new)
+            reads_marks = "data" in (self.attributes if is_new else names)
+            marks = None
+            if reads_marks and vars(tensor):
+                marks = self._new_marks(variable, tensor, is_new=is_new)
             if variable.is_moved:
                 variable.is_moved = variable.told != (variable.names, variable.holders)
             if readings or marks or is_new or variable.is_moved:
-                sights.append(Sight(variable, is_new=is_new, readings=readings, marks=marks))
+                sights.append(Sight(variable, False, is_new, readings or [], marks or {}))  # noqa: FBT003  as it is made for each change
         return sights
 
     def settle(
@@ -271,8 +273,6 @@ class TensorVariables:
         Frameworks say there what a parameter is, as `tensor_model_parallel`.
         """
         written = vars(tensor)
-        if not written:
-            return {}
         if is_new:
             variable.marks.clear()
         found = {
@@ -316,29 +316,38 @@ def memory_of(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata if is_readable(tensor) else id(tensor)  # noqa: SLF001  no public name
 
 
-def _readings(  # noqa: PLR0913  the loop over all tensors has found them out already
+def _readings(
     contents: Contents,
     variable: TensorVariable,
     tensor: torch.Tensor,
-    names: Iterable[str],
-    quick: Collection[str],
-    *,
-    is_new: bool,
-) -> list[_Reading]:
-    """Read attributes; return those that are not as they were, or may not be."""
-    readings = []
-    for name in names:
-        slot = variable.slots[name]
-        value = _READERS[name](tensor)
+    attributes: Iterable[tuple[str, Callable[[torch.Tensor], Any], bool]],
+    is_new: bool,  # noqa: FBT001  by position: it is called for each tensor of each look
+) -> list[_Reading] | None:
+    """Read attributes; return those that are not as they were, or may not be, if there are any.
+
+    Args:
+        contents: Reads tensors.
+        variable: The variable.
+        tensor: What it is now.
+        attributes: Of each its name, what reads it, and whether to look quickly.
+        is_new: All attributes are to be told.
+    """
+    readings = None
+    slots = variable.slots
+    for name, read, is_quick in attributes:
+        slot = slots[name]
+        value = read(tensor)
         if name == _FLAG:
             found = value
         elif value is None:
             found = _NONE
             slot.leave()
         else:
-            found = contents.mark(value, slot, is_quick=name in quick)
+            found = contents.mark(value, slot, is_quick=is_quick)
         if found != slot.seen or is_new:
             told = contents.zero_and_finite(value, found) if name == "grad" else None
+            if readings is None:
+                readings = []
             readings.append(_Reading(slot, value, found, told))
     return readings
 
