@@ -29,7 +29,7 @@ def records() -> list[dict[str, Any]]:
     for seq in range(RECORDS // 2):
         place = {"thread": 0, "seq": 2 * seq, "step": seq // 500}
         tensor = {"tensor": {"shape": [64, 128 + seq % 7], "dtype": "float32", "device": "cuda:0"}}
-        module = {"type": "torch.nn.modules.linear.Linear", "attributes": {"training": True}}
+        module = {"type": "torch.nn.Linear", "attributes": {"training": True}}
         made.append(
             {
                 "kind": "call_begin",

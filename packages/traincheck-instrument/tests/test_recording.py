@@ -62,6 +62,31 @@ def test_arguments_have_their_parameter_names(record):
     assert relu["self"]["object"]["attributes"] == {"training": False}
 
 
+def test_what_a_call_leaves_out_is_told_once_with_the_function(record):
+    """The plain defaults, of builtins too; those of a plan are of the arguments it asks for."""
+    with record() as run:
+        functional.dropout(torch.ones(3))
+        functional.scaled_dot_product_attention(*[torch.ones(1, 2, 4)] * 3)
+
+    told = {one["name"]: one["defaults"] for one in run.records("function")}
+    assert told["torch.nn.functional.dropout"] == {"p": 0.5, "training": True, "inplace": False}
+    attention = told["torch.nn.functional.scaled_dot_product_attention"]
+    assert (attention["dropout_p"], attention["is_causal"]) == (0.0, False)
+    (call,) = run.calls("torch.nn.functional.dropout")
+    assert [*call["args"]] == ["input"]
+
+
+def test_a_plan_tells_defaults_only_of_what_it_asks_for(record, tmp_path):
+    """Of an argument that is not recorded nobody knows if it was left out."""
+    entry = FunctionPlan(name="torch.nn.functional.dropout", arguments=("training",))
+    write_plan(tmp_path / "plan.json", Plan(id="p", functions=(entry,), variables=()))
+    with record(plan_path=tmp_path / "plan.json") as run:
+        functional.dropout(torch.ones(3), 0.1)
+
+    (told,) = run.records("function")
+    assert told["defaults"] == {"training": True}
+
+
 def test_an_exception_of_the_program_passes_through(record):
     """The program sees its own exception; the trace has a `call_error`."""
     with record() as run, pytest.raises(RuntimeError, match="shapes cannot be multiplied"):

@@ -89,7 +89,7 @@ def test_modules_tell_when_they_train(run):
         "model.head",
         *(f"model.body.{n}" for n in range(3)),
     }
-    assert types["model.body.1"] == "torch.nn.modules.batchnorm.BatchNorm1d"
+    assert types["model.body.1"] == "torch.nn.BatchNorm1d"
     assert [one["training"] for one in states(run, "module", "model.body.2")] == [True, False, True]
     switched = run.changes("training", "module")
     assert [one.get("eval_step") for one in switched[:6]] == [0] * 6

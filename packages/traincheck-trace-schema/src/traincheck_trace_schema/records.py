@@ -21,7 +21,7 @@ from traincheck_trace_schema.constraints import (
     StepNumber,
     Version1,
 )
-from traincheck_trace_schema.values import Json, Value  # noqa: F401  Value is made of Json
+from traincheck_trace_schema.values import Json, Scalar, Value  # noqa: F401  Value is made of Json
 
 SCHEMA: Final = "traincheck.trace"
 VERSION: Final = "1.0"
@@ -116,13 +116,17 @@ class Record:
 
 @attrs.frozen(kw_only=True)
 class FunctionRecord(Record):
-    """A function, told once before its first call: its other names and its parameters."""
+    """A function, told once before its first call: its other names and its parameters.
+
+    `defaults` has the plain values of those recorded arguments that a call may leave out.
+    """
 
     kind: ClassVar[Literal["function"]] = "function"
     name: Name
     bases: tuple[str, ...] = ()  # the public base methods that it overrides, nearest first
     aliases: tuple[str, ...] = ()  # other public names, and that by place of definition
     parameters: tuple[str, ...] = ()
+    defaults: Mapping[str, Scalar] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
+import torch
 from torch.overrides import get_testing_overrides
 
 Function: TypeAlias = Callable[..., Any]
@@ -59,9 +60,45 @@ def parameter_names(function: Function) -> tuple[str, ...]:
     """Return the names of the positional parameters; of a builtin, if torch tells them."""
     innermost = inspect.unwrap(function)
     if isinstance(innermost, types.BuiltinFunctionType):
-        # It has a stand-in for each of its functions, with the same signature.
-        innermost = get_testing_overrides().get(innermost, innermost)
+        return tuple(one.name for one in _schema_of(innermost) if not one.kwarg_only) or (
+            _names_in_stand_in(innermost)
+        )
+    return _names_in_code(innermost)
+
+
+def defaults_of(function: Function) -> dict[str, Any]:
+    """Return what the parameters of a function are that a call leaves out, by name."""
+    innermost = inspect.unwrap(function)
+    if isinstance(innermost, types.BuiltinFunctionType):
+        return {
+            one.name: one.default_value for one in _schema_of(innermost) if one.has_default_value()
+        }
     if not isinstance(innermost, types.FunctionType):
+        return {}
+    names, values = _names_in_code(innermost), innermost.__defaults__ or ()
+    positional = zip(names[len(names) - len(values) :], values, strict=True)
+    return dict(positional) | (innermost.__kwdefaults__ or {})
+
+
+def _names_in_code(function: Function | None) -> tuple[str, ...]:
+    if not isinstance(function, types.FunctionType):
         return ()
-    code = innermost.__code__
-    return code.co_varnames[: code.co_argcount]
+    return function.__code__.co_varnames[: function.__code__.co_argcount]
+
+
+def _names_in_stand_in(builtin: types.BuiltinFunctionType) -> tuple[str, ...]:
+    """Return the names in what torch has for tests in place of a builtin: there may be more."""
+    return _names_in_code(get_testing_overrides().get(builtin))
+
+
+def _schema_of(builtin: types.BuiltinFunctionType) -> Sequence[Any]:
+    """Return the arguments of the operator of this name, if it has the signature of the builtin.
+
+    Others have several signatures, or call what is the `input` of a function `self`.
+    """
+    named = _names_in_stand_in(builtin)
+    operator = getattr(torch.ops.aten, builtin.__name__, None)
+    if not named or operator is None or operator.overloads() != ["default"]:
+        return ()
+    arguments: Sequence[Any] = operator.default._schema.arguments  # noqa: SLF001  no public name
+    return arguments if tuple(one.name for one in arguments[: len(named)]) == named else ()

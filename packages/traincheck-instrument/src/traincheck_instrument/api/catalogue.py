@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
-from traincheck_instrument.api.callables import Function, function_in, parameter_names
+from traincheck_instrument.api.callables import (
+    Function,
+    defaults_of,
+    function_in,
+    parameter_names,
+)
 from traincheck_instrument.api.namespaces import (
     InClass,
     defined_in,
@@ -52,6 +57,11 @@ class ApiFunction:
     def parameters(self) -> tuple[str, ...]:
         """The names of the positional parameters, as far as they are known."""
         return parameter_names(self.original)
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """What parameters are that a call leaves out, as far as that is known."""
+        return defaults_of(self.original)
 
 
 @attrs.frozen(kw_only=True)

@@ -12,10 +12,12 @@ from traincheck_instrument.api.namespaces import held_at
 from traincheck_instrument.api.observation import observation_of
 from traincheck_instrument.api.scope import MAIN, TAKEN_BUILTINS, TORCH, Scope
 from traincheck_instrument.api.spec import FunctionSpec
+from traincheck_instrument.encode.scalars import is_plain
 from traincheck_trace_schema.plan import FunctionPlan, Plan
 
 if TYPE_CHECKING:
     from traincheck_instrument.api.catalogue import ApiFunction
+    from traincheck_trace_schema.values import Scalar
 
 _OPTIMIZER = "torch.optim.Optimizer"
 
@@ -88,14 +90,16 @@ class Choice:
         chosen = [entry for name in names for entry in self._entries.get(name, ())]
         if not (is_full or chosen or point):
             return None
+        arguments = None if is_full else _arguments(chosen)
         return FunctionSpec(
             name=function.name,
             bases=function.bases,
             aliases=function.aliases,
             parameters=function.parameters,
+            defaults=_plain_defaults(function, arguments),
             is_method=function.is_method,
             is_optimizer_method=_OPTIMIZER in {name.rpartition(".")[0] for name in names},
-            arguments=None if is_full else _arguments(chosen),
+            arguments=arguments,
             wants_result=is_full or any(entry.result for entry in chosen),
             point=point,
         )
@@ -111,6 +115,17 @@ class Choice:
             or function.name in self._entries
             or observation_of(function.names, None) is not None
         )
+
+
+def _plain_defaults(
+    function: ApiFunction, arguments: frozenset[str] | None
+) -> Mapping[str, Scalar]:
+    """Return the defaults of the arguments to record that JSON can tell."""
+    return {
+        name: value
+        for name, value in function.defaults.items()
+        if (arguments is None or name in arguments) and is_plain(value)
+    }
 
 
 def _arguments(chosen: Iterable[FunctionPlan]) -> frozenset[str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import attrs
@@ -9,6 +10,7 @@ import attrs
 from traincheck_instrument.api.observation import Point
 from traincheck_instrument.encode.text import key_text
 from traincheck_trace_schema.codec import dumps
+from traincheck_trace_schema.values import Scalar
 
 _FUNCTIONAL = "torch.nn.functional."
 
@@ -25,6 +27,7 @@ class FunctionSpec:
     bases: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
+    defaults: Mapping[str, Scalar] = attrs.field(factory=dict)  # of the arguments that are recorded
     is_method: bool = False
     is_optimizer_method: bool = False
     arguments: frozenset[str] | None = None

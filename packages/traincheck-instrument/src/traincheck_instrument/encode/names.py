@@ -5,6 +5,7 @@ A metaclass may define `__module__`, `__hash__` or `__getattribute__`; none of t
 
 from __future__ import annotations
 
+import sys
 import types
 import weakref
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -55,8 +56,12 @@ class TypeTable(Generic[T]):
 
 
 def type_name(kind: type) -> str:
-    """Return the qualified name of a type."""
-    return _qualified(_module_of(kind), _qualname_of(kind))
+    """Return the name by which a type is known: the shortest path of packages that offers it.
+
+    `torch.nn.Linear` is defined in `torch.nn.modules.linear`, which no documentation names.
+    """
+    module, name = _module_of(kind), _qualname_of(kind)
+    return _qualified(_package_that_offers(kind, module, name) or module, name)
 
 
 def function_name(function: Any) -> str:
@@ -75,6 +80,19 @@ def module_name(module: types.ModuleType) -> str:
     """Return the name of a module."""
     name = _names_in(module).get("__name__")
     return start_of_text(name) if type(name) is str else "?"
+
+
+def _package_that_offers(kind: type, module: Any, name: str) -> str | None:
+    """Return the outermost of the packages around a module that has a type of this name."""
+    if type(module) is not str:
+        return None
+    parts = module.split(".")
+    for length in range(1, len(parts)):
+        path = ".".join(parts[:length])
+        package = sys.modules.get(path)
+        if issubclass(type(package), types.ModuleType) and _names_in(package).get(name) is kind:
+            return path
+    return None
 
 
 def _qualified(module: Any, name: str) -> str:

@@ -18,6 +18,18 @@ INT64 = 2**63
 _MAX_BITS = 640
 
 
+def is_plain(value: object) -> bool:
+    """Whether JSON has a value as it is: None, a boolean, a number, or a short text in ASCII."""
+    kind = type(value)
+    if kind is int:
+        return -INT64 <= value < INT64  # type: ignore[operator]  # it is one
+    if kind is float:
+        return math.isfinite(value)  # type: ignore[arg-type]  # as above
+    if kind is str:
+        return len(value) <= MAX_TEXT and value.isascii()  # type: ignore[arg-type,attr-defined]  # as above
+    return value is None or kind is bool
+
+
 def encode_integer(value: int) -> Json:
     """Return an integer: as it is, as text beyond 64 bit, by its length where it is huge."""
     if -INT64 <= value < INT64:

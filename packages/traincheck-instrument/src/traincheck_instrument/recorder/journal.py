@@ -103,6 +103,7 @@ class Journal:
                 record["bases"] = spec.bases
                 record["aliases"] = spec.aliases
                 record["parameters"] = spec.parameters
+                record["defaults"] = spec.defaults
                 self.write(record)
                 self._told_functions.add(spec.name)
 

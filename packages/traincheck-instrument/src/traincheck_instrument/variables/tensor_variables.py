@@ -12,6 +12,8 @@ from torch._C import TensorBase
 
 from traincheck_instrument.content.contents import Contents, Slot
 from traincheck_instrument.content.digest import digest_text, is_readable
+from traincheck_instrument.content.facts import all_equal
+from traincheck_instrument.content.place import is_ordinary
 from traincheck_instrument.content.statistics import described_content
 from traincheck_instrument.encode.scalars import start_of_text
 from traincheck_instrument.variables.variable import Change, Holders, Json, Variable
@@ -236,9 +238,10 @@ class TensorVariables:
         variable = sight.variable
         attributes = {}
         is_late = False
+        is_first = self.role == "parameter" and not variable.is_told
         for reading in sight.readings:
             slot = reading.slot
-            attributes[slot.name] = self._value(contents, reading)
+            attributes[slot.name] = self._value(contents, reading, is_first=is_first)
             is_late = is_late or slot.is_late
         if sight.marks:
             attributes.update(sight.marks)
@@ -246,7 +249,7 @@ class TensorVariables:
         variable.told = variable.names, variable.holders
         return Change(event=event, variable=variable, attributes=attributes, is_late=is_late)
 
-    def _value(self, contents: Contents, reading: _Reading) -> str:
+    def _value(self, contents: Contents, reading: _Reading, *, is_first: bool) -> str:
         """Return what was read, as JSON; it is what was seen last, from now on."""
         slot, value, mark = reading.slot, reading.value, reading.mark
         slot.seen = mark
@@ -258,12 +261,21 @@ class TensorVariables:
             if reading.is_zero_and_finite is not None:
                 is_zero, is_finite = reading.is_zero_and_finite
                 fields += f',"zero":{_SAID[is_zero]},"finite":{_SAID[is_finite]}'
+            if is_first and slot.name == "data":
+                fields += self._first_facts(value)
             if self._format != "hash":
                 part = self._encoder.tensor.local(value)
                 is_dense = part.layout is torch.strided
                 if is_dense and (described := described_content(part, self._format)):
                     fields += f",{dumps(described)[1:-1]}"
         return f'{{"tensor":{{{fields}}}}}'
+
+    def _first_facts(self, value: torch.Tensor) -> str:
+        """Return what else is told of what a parameter begins with, as JSON fields."""
+        part = self._encoder.tensor.local(value)
+        is_plain = is_ordinary(type(part)) and is_readable(part)
+        found = all_equal(part) if is_plain else None
+        return "" if found is None else f',"facts":{{"all_equal":{_SAID[found]}}}'
 
     def _new_marks(
         self, variable: TensorVariable, tensor: torch.Tensor, *, is_new: bool
