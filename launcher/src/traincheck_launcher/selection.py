@@ -40,8 +40,9 @@ def select(paths: Sequence[Path]) -> Selection:
     if not files.invariants:
         names = ", ".join(map(str, paths))
         raise ConfigError(f"--invariants: no invariant in {names}; nothing would be recorded")
-    relations = relations_for(files.invariants)
-    left_out = not_checkable(files.invariants, relations)
+    loaded = relations_for(files.invariants)
+    relations = loaded.relations
+    left_out = not_checkable(files.invariants, relations, loaded.faults)
     for reason, count in Counter(left_out.values()).items():
         plural = "s" if count > 1 else ""
         warn(f"nothing is recorded for {count} invariant{plural}: {reason}")

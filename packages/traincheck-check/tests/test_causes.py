@@ -56,6 +56,7 @@ RANKS = (
         (pattern(CONTAIN, api("f"), api("g")), "another function"),
         (pattern(CONSISTENCY, *RANKS), "DDP"),
         (pattern(CONSISTENCY, *TIED), "tied"),
+        (pattern("InitialValueRelation", var("bias")), "checkpoint"),
     ],
 )
 def test_each_kind_of_claim_has_its_usual_causes(kind: Pattern, word: str) -> None:

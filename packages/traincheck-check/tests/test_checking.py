@@ -24,7 +24,7 @@ FC1, FC2 = "model.fc1.weight", "model.fc2.weight"
 
 def check(folder: Path, claims: Sequence[Invariant]) -> Checked:
     (run,) = open_runs([folder])
-    return check_run(run, claims, relations_for(claims))
+    return check_run(run, claims, relations_for(claims).relations)
 
 
 def judge(folder: Path, claims: Sequence[Invariant]) -> Outcome:
@@ -151,7 +151,7 @@ def test_a_relation_that_fails_makes_the_check_incomplete(
 ) -> None:
     """Its invariants did not pass, and the summary says why."""
     (run,) = open_runs([write_run()])
-    real = relations_for(claims)["APIContainRelation"]
+    real = relations_for(claims).relations["APIContainRelation"]
 
     outcome = outcome_of(check_run(run, claims, {"APIContainRelation": Failing(real)}))
 

@@ -70,5 +70,5 @@ def test_variables_that_were_not_looked_at(tmp_path: Path, claims: tuple[Invaria
 def reasons(trace: TraceBuilder, claims: tuple[Invariant, ...]) -> dict[str, str]:
     trace.write()
     (run,) = open_runs([trace.folder])
-    outcome = outcome_of(check_run(run, claims, relations_for(claims)))
+    outcome = outcome_of(check_run(run, claims, relations_for(claims).relations))
     return {each.invariant_id: each.reason for each in outcome.not_triggered}

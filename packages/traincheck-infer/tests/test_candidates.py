@@ -7,7 +7,9 @@ import pytest
 from traincheck_infer.candidates import Candidate, judge
 from traincheck_infer.outcome import Reason
 from traincheck_infer.tally import Tally, frozen
-from traincheck_relations.api import Example, Position
+from traincheck_relations.api import Context, Example, Position
+from traincheck_relations.conditions.preconditions import holds
+from traincheck_relations.conditions.properties import MODEL
 from traincheck_trace_schema.invariants import APIParam
 from traincheck_trace_schema.window import Window
 
@@ -19,11 +21,11 @@ def candidate(name: str, held: int, broken: int = 0, run: str = "run") -> Candid
     return made
 
 
-def add(to: Candidate, held: int, broken: int, run: str) -> None:
+def add(to: Candidate, held: int, broken: int, run: str, context: Context | None = None) -> None:
     tally = Tally()
     for step in range(held + broken):
         at = Position(rank=0, window=Window(step, 0, -1), stage="training")
-        example = Example(param=0, held=step < held, context={}, at=at)
+        example = Example(param=0, held=step < held, context=context or {}, at=at)
         tally.add(example, frozen(example.context))
     to.add(run, tally)
 
@@ -72,3 +74,18 @@ def test_a_run_that_contradicts_another_is_told_from_one_that_is_mixed() -> None
         Reason.NO_PRECONDITION,
     ]
     assert one.contradicting() == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "elsewhere"), [("__main__.Net.forward", False), ("torch.nn.Linear.forward", True)]
+)
+def test_what_a_program_defines_itself_is_claimed_of_its_model(name: str, elsewhere: bool) -> None:  # noqa: FBT001  a case
+    """Another script may have another function of that name; what torch defines is one."""
+    made = Candidate((APIParam(api_full_name=name),))
+    add(made, 9, 0, "run", {MODEL: "a"})
+
+    (judged,) = judge([made], min_runs=1)
+
+    (group,) = judged.preconditions
+    assert holds(group, {MODEL: "a"})
+    assert holds(group, {MODEL: "b"}) is elsewhere

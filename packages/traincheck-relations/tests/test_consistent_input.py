@@ -126,6 +126,47 @@ def test_a_loss_without_a_gradient_is_told_only_where_gradients_are_on(runs):
     assert found[1].happened == f"{MSE} was given input that requires no gradient"
 
 
+@pytest.mark.parametrize(
+    ("calls", "held"),
+    [
+        ([("p", "")], [True]),
+        ([("", "")], [False]),  # a loss without a gradient
+        ([("", "t")], []),  # the other one is detached, as where codes learn
+        ([("p", ""), ("", "")], [True]),  # a metric beside the loss
+        ([("", ""), ("p", "")], [False, True]),
+    ],
+)
+def test_either_argument_may_be_detached_and_what_is_computed_beside_a_loss(runs, calls, held):
+    """In each call the prediction `p` and the target `t` require a gradient if they are named."""
+    rank = runs.trace.rank()
+    rank.step(0)
+    for prediction, target in calls:
+        given = {
+            "input": batch(requires_grad=bool(prediction)),
+            "target": batch(requires_grad=bool(target)),
+        }
+        add_call(rank, MSE, given, result=batch(()))
+
+    found = runs.examples(always("input", GRAD, value=True))
+
+    assert [one.held for one in found] == held
+
+
+def test_a_target_may_require_a_gradient_if_the_prediction_does_not(runs):
+    rank = runs.trace.rank()
+    rank.step(0)
+    for prediction in (False, True):
+        given = {
+            "input": batch(requires_grad=prediction),
+            "target": batch(requires_grad=True),
+        }
+        add_call(rank, MSE, given, result=batch(()))
+
+    found = runs.examples(always("target", GRAD, value=False))
+
+    assert [one.held for one in found] == [False]
+
+
 def test_probabilities_are_told_where_scores_are_expected(runs):
     """An extra softmax before the loss: rows that sum to one."""
     rank = runs.trace.rank()

@@ -11,7 +11,8 @@ from traincheck_relations.testing.calls import add_call, batch
 from traincheck_relations.testing.models import Runs, broken, verdicts
 from traincheck_relations.testing.traces import TraceBuilder
 from traincheck_relations.values.consistent_output import ConsistentOutputRelation
-from traincheck_trace_schema.invariants import APIParam, VarTypeParam
+from traincheck_relations.variables.model_parts import digest_of_names
+from traincheck_trace_schema.invariants import APIParam, ValueParam, VarTypeParam
 
 RELATION = ConsistentOutputRelation()
 LOSS = "torch.nn.functional.nll_loss"
@@ -27,6 +28,7 @@ def returns(attribute, value, function=LOSS):
 
 SINGLE = returns("dtype", {"dtype": "float32"})
 FINITE = returns("finite", value=True)
+MODEL = ValueParam(name="parameters", value=digest_of_names(["model.weight"]))
 
 
 @pytest.fixture
@@ -37,13 +39,15 @@ def runs(tmp_path):
 def test_the_precision_of_a_loss_is_proposed(runs):
     """Of what reduces batches to a number; not of a sum, a layer, or a count."""
     rank = runs.trace.rank()
+    rank.variable("model.weight", requires_grad=True)
     add_call(rank, LOSS, GIVEN, result=batch((), finite=True))
     add_call(rank, "torch.sum", {"input": batch()}, result=batch(()))
     add_call(rank, "torch.nn.Linear.forward", {"input": batch()}, result=batch())
     add_call(rank, "count_equal", GIVEN, result=batch((), "int64"))
 
     assert runs.proposals() == {
-        SINGLE: f"Each call of {LOSS} returns tensors of dtype float32",
+        (*SINGLE, MODEL): f"Each call of {LOSS} returns tensors of dtype float32 or a more "
+        "precise one",
         FINITE: f"Each call of {LOSS} returns what is finite",
     }
 
@@ -73,7 +77,7 @@ def test_a_loss_of_another_precision_is_told_in_its_step(steps, data):
 def test_all_tensors_that_are_returned_are_judged(runs):
     """Of a tuple, a list or a dict too: one that is wrong is enough."""
     rank = runs.trace.rank()
-    good, bad = batch(), batch(dtype="float64")
+    good, bad = batch(), batch(dtype="float16")
     for result in ({"tuple": [good, [good]]}, [good, {"tuple": [bad]}], {"dict": [["x", bad]]}):
         add_call(rank, "f", result=result)
 
@@ -82,6 +86,25 @@ def test_all_tensors_that_are_returned_are_judged(runs):
         False,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "held"),
+    [
+        pytest.param("model.weight", "float64", [True], id="more precise"),
+        pytest.param("model.weight", "bfloat16", [False], id="less precise"),
+        pytest.param("model.bias", "bfloat16", [], id="another model"),
+        pytest.param(None, "bfloat16", [], id="no model"),
+    ],
+)
+def test_in_which_precision_it_trains_is_up_to_the_program(runs, name, dtype, held):
+    """The claim is made of the model that it was learnt from, and less is broken, not more."""
+    rank = runs.trace.rank()
+    if name is not None:
+        rank.variable(name, requires_grad=True)
+    add_call(rank, LOSS, GIVEN, result=batch((), dtype))
+
+    assert verdicts(runs.examples((*SINGLE, MODEL))) == held
 
 
 def test_a_call_that_returns_no_tensor_is_no_occasion(runs):
@@ -107,12 +130,14 @@ def test_shapes_of_older_files_are_compared(runs):
 def test_what_it_needs_is_recorded():
     """The result."""
     assert RELATION.requires(SINGLE).results == {LOSS}
+    assert RELATION.requires((*SINGLE, MODEL)).variables == {"parameter": {"requires_grad"}}
 
 
 @pytest.mark.parametrize(
     "params",
     [
         (APIParam(api_full_name=LOSS), APIParam(api_full_name=LOSS)),
+        (*SINGLE, ValueParam(name="every", value=1)),
         (APIParam(api_full_name=LOSS), VarTypeParam(var_type="torch.Tensor", attr_name="dtype")),
     ],
 )

@@ -238,3 +238,19 @@ def test_other_params_are_refused():
     part = VarNameParam(var_name="model", attr_name="training", const_value=True)
     with pytest.raises(TypeError, match="training mode"):
         RELATION.monitor([(part, STEP_END, ValueParam(name="parameters", value="x"))])
+
+
+def test_what_is_frozen_ranks_below_what_every_training_does():
+    """By name it is a setting; that a model trains in training mode is none."""
+    named = (
+        VarNameParam(
+            var_name="model.fc",
+            var_type="torch.nn.Parameter",
+            attr_name="requires_grad",
+            const_value=False,
+        ),
+        STEP_END,
+        ValueParam(name="parameters", value="a digest"),
+    )
+
+    assert RELATION.likelihood(named) < 0.5 < RELATION.likelihood(TRAINS)

@@ -59,6 +59,15 @@ def test_a_call_at_any_depth_is_contained(trace):
     assert example.held
 
 
+def test_that_a_function_calls_itself_is_not_proposed(trace):
+    """As `train`, which goes down to the parts of a model."""
+    rank = trace.rank()
+    with rank.call("outer"), rank.call("outer"), rank.call("inner"):
+        pass
+
+    assert proposals(trace) == {calls("outer", "inner")}
+
+
 def test_a_call_without_its_child_is_a_broken_occasion(trace):
     """The second call, in which nothing is called, is told with its line and what happened."""
     rank = trace.rank()
@@ -357,13 +366,15 @@ def test_a_step_is_about_what_its_optimizer_holds(trace):
 def test_a_backward_is_about_the_models_that_it_goes_through(trace):
     """In a GAN one model learns at a time; a layer of that one that gets nothing is found."""
     rank = trace.rank()
-    reached = rank.variable("netD.a", data=tensor("a"), grad=None)
-    rank.variable("netD.b", data=tensor("b"), grad=None)
-    rank.variable("netG.a", data=tensor("c"), grad=None)
-    with rank.call("torch.Tensor.backward") as call:
-        rank.observe("begin", call)
-        rank.change(reached, during=call, grad=tensor("g"))
-        rank.observe("end", call)
+    reached = rank.variable("netD.a", held_by=("o",), data=tensor("a"), grad=None)
+    rank.variable("netD.b", held_by=("o",), data=tensor("b"), grad=None)
+    rank.variable("netG.a", held_by=("o",), data=tensor("c"), grad=None)
+    for _ in range(5):
+        rank.change(reached, grad=None)
+        with rank.call("torch.Tensor.backward") as call:
+            rank.observe("begin", call)
+            rank.change(reached, during=call, grad=tensor("g"))
+            rank.observe("end", call)
 
     found = examples(trace, changes("torch.Tensor.backward", "grad", pre="none", post="non_zero"))
 
@@ -405,10 +416,11 @@ def test_what_is_frozen_or_has_no_gradient_need_not_move(trace):
     rank = trace.rank()
     rank.function("torch.optim.SGD.step", STEP)
     rank.variable("frozen", data=tensor("a"), grad=tensor("g"), requires_grad=False)
-    rank.variable("unused", data=tensor("b"), grad=None, requires_grad=True)
-    with rank.call("torch.Tensor.backward") as call:
-        rank.observe("begin", call)
-        rank.observe("end", call)
+    rank.variable("unused", held_by=("o",), data=tensor("b"), grad=None, requires_grad=True)
+    for _ in range(5):
+        with rank.call("torch.Tensor.backward") as call:
+            rank.observe("begin", call)
+            rank.observe("end", call)
     with rank.call("torch.optim.SGD.step") as call:
         rank.observe("begin", call)
         rank.observe("end", call)
@@ -416,7 +428,7 @@ def test_what_is_frozen_or_has_no_gradient_need_not_move(trace):
     backward = changes("torch.Tensor.backward", "grad", pre="none", post="non_zero")
     found = examples(trace, changes(STEP, "data"), backward)
 
-    assert [(one.param, one.at.variable, one.held) for one in found] == [(1, "unused", False)]
+    assert [(one.param, one.at.variable, one.held) for one in found] == [(1, "unused", False)] * 5
 
 
 def test_gradients_are_cleared_to_none_or_to_zero(trace):

@@ -37,6 +37,10 @@ def given(between, *names):
     return *values, ValueParam(name="between", value=between)
 
 
+def by_model(between):
+    return given(between, "x0")
+
+
 @pytest.fixture
 def runs(tmp_path):
     return Runs(RELATION, TraceBuilder(tmp_path))
@@ -113,7 +117,7 @@ def test_all_that_a_model_is_given_is_compared_together(runs):
 @settings(max_examples=25, deadline=None)
 @hypothesis.given(contents=st.lists(st.integers(0, 3), min_size=1, max_size=10))
 def test_equal_batches_are_told_in_their_steps(contents):
-    """In a row, and anywhere in the run."""
+    """In a row, and anywhere in the run; while there was one content only, the first time."""
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(RELATION, TraceBuilder(Path(folder)))
         rank = runs.trace.rank()
@@ -124,11 +128,44 @@ def test_equal_batches_are_told_in_their_steps(contents):
         in_a_row = runs.examples(distinct("calls"))
         ever = runs.examples(distinct("run"))
 
+    alone = next((at for at, one in enumerate(contents) if one != contents[0]), len(contents))
+    left_out = range(2 if len(set(contents)) > 1 else 0, alone)
     pairs = list(enumerate(pairwise(contents), start=1))
-    assert broken(in_a_row) == [step for step, (before, now) in pairs if before == now]
-    assert broken(ever) == [
-        step for step, content in enumerate(contents) if content in contents[:step]
+    assert broken(in_a_row) == [
+        step for step, (before, now) in pairs if before == now and step not in left_out
     ]
+    assert broken(ever) == [
+        step
+        for step, content in enumerate(contents)
+        if content in contents[:step] and step not in left_out
+    ]
+
+
+def test_a_program_with_a_single_batch_says_nothing(runs):
+    """All data are taken at once, in each step."""
+    rank = runs.trace.rank()
+    for step in range(4):
+        rank.step(step)
+        load(rank, "all")
+        call_model(rank, "all")
+
+    found = runs.examples(
+        *(claim(between) for between in ("calls", "run") for claim in (distinct, by_model))
+    )
+
+    assert broken(found) == []
+
+
+def test_two_first_batches_that_are_equal_are_told_once_there_is_another(runs):
+    """Where workers have the same data, the second batch is what is wrong."""
+    rank = runs.trace.rank()
+    for step, content in enumerate(("a", "a", "b", "c")):
+        rank.step(step)
+        load(rank, content)
+
+    found = runs.examples(distinct("calls"))
+
+    assert [(one.at.window.step, one.held) for one in found] == [(1, False), (2, True), (3, True)]
 
 
 def test_what_is_said_names_the_earlier_step(runs):
@@ -192,9 +229,9 @@ def test_what_may_be_equal_by_accident_says_nothing(runs):
 def test_many_integers_are_data(runs):
     """Tokens of text."""
     rank = runs.trace.rank()
-    for step in range(2):
+    for step, content in enumerate(("text", "text", "other")):
         rank.step(step)
-        add_call(rank, COLLATE, result=batch((8, 16), "int64", content="text"))
+        add_call(rank, COLLATE, result=batch((8, 16), "int64", content=content))
 
     assert broken(runs.examples(distinct("calls"))) == [1]
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from traincheck_relations.order.protocol import OPTIMIZER_STEP
 from traincheck_relations.testing.calls import add_call, batch, module
 from traincheck_relations.testing.models import Runs, broken, verdicts
-from traincheck_relations.testing.traces import TraceBuilder
+from traincheck_relations.testing.traces import TraceBuilder, optimizer
 from traincheck_relations.values.gradient_path import GradientPathRelation
 from traincheck_trace_schema.invariants import APIParam, InputOutputParam, ValueParam
 
@@ -139,11 +140,30 @@ def test_a_step_with_a_gap_is_no_occasion(runs):
     assert broken(runs.examples(path())) == [1, 2]
 
 
+def test_a_step_in_which_an_optimizer_sits_out_is_no_occasion(runs):
+    """A critic that learns twice before the generator does."""
+    rank = runs.trace.rank()
+    rank.function("torch.optim.Adam.step", OPTIMIZER_STEP)
+    for name in ("optimizer0", "optimizer1"):
+        rank.variable(f"{name}.group0", role="optimizer", type_="torch.optim.Adam", lr=0.1)
+    for step, steppers in enumerate(((0,), (0, 1), (1,), (0, 1))):
+        rank.step(step)
+        call(rank, CUT, CUT, step == 3)
+        for number in steppers:
+            add_call(rank, "torch.optim.Adam.step", of=optimizer(f"optimizer{number}"))
+    rank.step(4)
+
+    found = runs.examples(path())
+
+    assert [(one.at.window.step, one.held) for one in found] == [(1, False), (3, True)]
+
+
 def test_what_it_needs_is_recorded():
-    """The arguments that are tensors, and whether gradients are enabled."""
+    """The arguments that are tensors, if gradients are enabled, and which optimizers step."""
     needs = RELATION.requires(path("model.d", "x", "y"))
 
-    assert needs.functions == {NET: {"x", "y"}}
+    assert needs.functions == {NET: {"x", "y"}, OPTIMIZER_STEP: frozenset()}
+    assert needs.variables == {"optimizer": {"lr"}}
     assert needs.contexts == {"grad_mode", "inference_mode"}
 
 

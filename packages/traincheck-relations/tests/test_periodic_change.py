@@ -222,6 +222,39 @@ def test_a_change_that_comes_early_or_not_is_told(tmp_path, updates, step):
     assert broken(bad.examples(claim)) == [step]
 
 
+@pytest.mark.parametrize(
+    ("updates", "is_judged"),
+    [
+        pytest.param(range(2, 16, 3), False, id="follows more seldom"),
+        pytest.param((5, 14), False, id="twice only"),
+        pytest.param(range(9, 16), True, id="begins late"),
+    ],
+)
+def test_when_an_average_begins_and_how_often_it_follows_is_a_setting(tmp_path, updates, is_judged):
+    """A period that the run never kept is not asked for, in each step or not."""
+    good = Runs(RELATION, TraceBuilder(tmp_path / "good"))
+    train_with_average(good.model(), range(16), range(16))
+    (claim,) = [params for params in good.proposals() if len(params) == 3]
+    other = Runs(RELATION, TraceBuilder(tmp_path / "other"))
+    train_with_average(other.model(), range(16), updates)
+
+    found = other.examples(claim)
+
+    assert bool(found) is is_judged
+    assert all(verdicts(found))
+
+
+def test_an_average_that_follows_no_longer_is_told(tmp_path):
+    """At the first step in which it stays as it was."""
+    good = Runs(RELATION, TraceBuilder(tmp_path / "good"))
+    train_with_average(good.model(), range(16), range(16))
+    (claim,) = [params for params in good.proposals() if len(params) == 3]
+    bad = Runs(RELATION, TraceBuilder(tmp_path / "bad"))
+    train_with_average(bad.model(), range(16), range(9))
+
+    assert broken(bad.examples(claim)) == [9]
+
+
 @pytest.mark.parametrize("updates", [(2, 4, 7, 8, 13), (2, 5, 8, 11, 13, 15)])
 def test_irregular_changes_have_no_period(runs, updates):
     """Such as those of a schedule that is drawn by chance, or that changes."""

@@ -101,6 +101,16 @@ def test_words() -> None:
     assert in_words(group((constant("call.arg.dim", 0, 1),), (constant("run.stage", "init"),))) == (
         "when the argument dim is 0 or 1, or the stage of the run is init"
     )
+    assert in_words(group((constant("call.arg.x.ndim", 2), constant("var.ndim", 1)))) == (
+        "when the number of dimensions of the argument x is 2 and the number of dimensions of the "
+        "variable is 1"
+    )
+    assert in_words(group((constant("call.arg.x.dtype", "float32"),))) == (
+        "when the dtype of the argument x is float32"
+    )
+    assert in_words(group((constant("module.held", True),))) == (  # noqa: FBT003  a value
+        "when the parameters of its module are held by an optimizer"
+    )
     assert in_words(group((HELD,), inverted=True)) == (
         "except when the variable is held by an optimizer"
     )

@@ -174,9 +174,22 @@ def test_the_relations_of_invariants_are_loaded(plugins: Plugins) -> None:
     plugins.install(First)
     plugins.enter("Broken", "no_such_module:Broken")
 
-    assert list(relations_for([invariant("First")])) == ["First"]
+    assert list(relations_for([invariant("First")]).relations) == ["First"]
     with pytest.raises(InvariantError, match=r"'Missing'.*not installed"):
         relations_for([invariant("Missing")])
+
+
+def test_a_relation_that_cannot_be_loaded_costs_its_own_invariants_only(plugins: Plugins) -> None:
+    """The others are checked, and why these are not is told."""
+    plugins.install(First, Raising)
+    invariants = [invariant("First"), attrs.evolve(invariant("Raising"), id="2")]
+
+    loaded = relations_for(invariants)
+    reasons = not_checkable(invariants, loaded.relations, loaded.faults)
+
+    assert list(loaded.relations) == ["First"]
+    assert list(reasons) == ["2"]
+    assert "failed to load: OSError: no licence" in reasons["2"]
 
 
 def invariant(relation: str) -> Invariant:
@@ -225,7 +238,7 @@ def test_what_can_not_be_checked_does_not_stop_the_others() -> None:
         ),
     ]
 
-    relations = relations_for(invariants)
+    relations = relations_for(invariants).relations
     reasons = not_checkable(invariants, relations)
 
     assert set(relations) == {"APIContainRelation"}

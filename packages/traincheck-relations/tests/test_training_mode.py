@@ -1,5 +1,6 @@
 """`TrainingModeRelation`: flags of training follow whether the model learns."""
 
+import contextlib
 import tempfile
 from pathlib import Path
 
@@ -69,8 +70,8 @@ def test_a_flag_that_is_on_in_training_and_off_in_evaluation_follows_the_stage(r
     proposals = runs.proposals()
 
     assert proposals == {
-        claim("stage"): f"Each call of {DROPOUT} has training on where the model learns and off in "
-        "evaluation"
+        claim("stage"): f"Each call of {DROPOUT} has training True whenever the model learns, and "
+        "False in evaluation"
     }
     assert verdicts(runs.examples(claim("stage"))) == [True] * 6
 
@@ -93,7 +94,7 @@ def test_a_model_left_in_evaluation_is_told_from_the_first_step_on(steps, data):
 
     assert broken(found) == list(range(since, steps))
     assert found[2 * since].happened == (
-        f"{DROPOUT} was called with training False where the model learns"
+        f"{DROPOUT} was called with training False while the model learns"
     )
 
 
@@ -155,6 +156,18 @@ def test_a_rate_of_dropout_follows_where_gradients_are_off(runs):
     assert broken(runs.examples(followed)) == [3]
 
 
+def test_what_sets_the_mode_follows_nothing(runs):
+    """`train(False)` is `eval()`, wherever it is called."""
+    rank = runs.trace.rank()
+    rank.stage("training")
+    for step in range(2):
+        rank.step(step)
+        add_call(rank, "torch.nn.Module.train", {"mode": True})
+        add_call(rank, "torch.nn.Module.train", {"mode": False}, ctx={"grad_mode": False})
+
+    assert runs.proposals() == {}
+
+
 def test_a_constant_argument_follows_nothing(runs):
     """`inplace` and `p` are settings of the program; only `training` says what it means."""
     rank = runs.trace.rank()
@@ -179,9 +192,80 @@ def test_the_flag_of_modules_is_claimed_of_all_of_them(runs):
 
     found = runs.examples(FLAG)
 
-    assert set(runs.proposals()) == {FLAG}
+    assert runs.proposals() == {FLAG: "Each module is in training mode whenever the model learns"}
     assert broken(found) == [2, 2]
+    assert found[-1].happened.endswith("was called in evaluation mode while the model learns")
     assert not any(name.startswith("call.module.") for name in found[0].context)
+
+
+def in_a_module(runs, *names, learns=("model.head.weight",)):
+    """Call dropout, off, in modules of these names, the outermost first, of such a model."""
+    rank = runs.trace.rank()
+    rank.function("Net.forward", FORWARD)
+    for name in ("model.backbone.0.weight", "model.head.weight"):
+        rank.variable(name, requires_grad=name in learns)
+    rank.stage("training")
+    rank.step(0)
+    with contextlib.ExitStack() as stack:
+        for name in names:
+            of = module("Net", training=False, name=name)
+            stack.enter_context(rank.call("Net.forward", of=of))
+        call_dropout(rank, training=False)
+    return runs.examples(claim("learning"), FLAG)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(("model.backbone",), id="a frozen backbone"),
+        pytest.param(("model.backbone.1",), id="a layer of it that has no parameters"),
+        pytest.param((None,), id="a teacher beside the model"),
+        pytest.param((None, None), id="a layer of the teacher"),
+    ],
+)
+def test_what_is_frozen_or_beside_the_model_may_stay_in_evaluation(runs, names):
+    """Nothing learns in it, whether or not gradients pass through."""
+    assert in_a_module(runs, *names) == []
+
+
+def test_a_teacher_that_the_model_keeps_in_a_list_may_stay_in_evaluation(runs):
+    """It has no name; only the model around it is judged."""
+    (example,) = in_a_module(runs, "model", None)
+
+    assert (example.param, example.held) == (1, False)
+
+
+@pytest.mark.parametrize("name", ["model", "model.head", "model.dropout"])
+def test_a_part_that_learns_is_broken_in_evaluation(runs, name):
+    """A layer without parameters belongs to what is around it."""
+    assert verdicts(in_a_module(runs, name)) == [False, False]
+
+
+def test_a_part_that_is_unfrozen_learns_from_then_on(runs):
+    """What counts is what requires a gradient at the call."""
+    rank = runs.trace.rank()
+    rank.function("Net.forward", FORWARD)
+    weight = rank.variable("model.weight", requires_grad=False)
+    rank.stage("training")
+    for step, requires_grad in enumerate((False, True, False)):
+        rank.step(step)
+        rank.change(weight, requires_grad=requires_grad)
+        add_call(rank, "Net.forward", of=module("Net", training=False, name="model"))
+
+    assert [one.at.window.step for one in runs.examples(FLAG)] == [1]
+
+
+def test_an_average_that_is_not_tracked_says_nothing_in_evaluation(runs):
+    """Whether its dropout is on is nobody's business but its own."""
+    rank = runs.trace.rank()
+    rank.function("Net.forward", FORWARD)
+    rank.variable("model.weight", requires_grad=True)
+    rank.stage("evaluation")
+    rank.eval_step(0)
+    with rank.call("Net.forward", of=module("Net", name=None)):
+        call_dropout(rank, training=True)
+
+    assert runs.examples(claim("stage")) == []
 
 
 def test_what_is_judged_is_no_part_of_the_context(runs):
@@ -198,10 +282,11 @@ def test_what_is_judged_is_no_part_of_the_context(runs):
 
 
 def test_what_it_needs_is_recorded():
-    """The argument, the weight that tells what learns, and whether gradients are on."""
+    """The argument, the modules around it, what tells what learns, and if gradients are on."""
     needs = RELATION.requires(claim("stage"))
 
-    assert needs.functions == {DROPOUT: {"training", "weight"}}
+    assert needs.functions == {DROPOUT: {"training", "weight"}, FORWARD: frozenset()}
+    assert needs.variables == {"parameter": {"requires_grad"}}
     assert needs.contexts == {"grad_mode", "inference_mode"}
     assert RELATION.requires(FLAG).functions == {FORWARD: frozenset()}
 

@@ -77,6 +77,9 @@ _DRIFTING = """\
 whether all ranks began with the same weights and go through the wrapped model (DDP), whether
 gradients are reduced in this step (no_sync, a call of the inner module), and whether something
 changes the weights on one rank only"""
+_NOT_DRAWN = """\
+where these parameters are made and initialised (torch.ones, zeros, an initialisation that is left
+out), and whether a checkpoint that should have been loaded into them was"""
 _SKIPPED = """\
 whether a setting, a condition or an early return skips what should happen inside the call, and
 whether another function stands in its place"""
@@ -91,6 +94,7 @@ _CAUSES: Mapping[str, tuple[tuple[Mapping[str, str], str], ...]] = {
         ({}, _SKIPPED),
     ),
     "ConsistencyRelation": (({"scope": "ties"}, _UNTIED), ({}, _DRIFTING)),
+    "InitialValueRelation": (({}, _NOT_DRAWN),),
 }
 
 

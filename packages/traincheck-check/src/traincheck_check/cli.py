@@ -84,8 +84,9 @@ def check(  # noqa: PLR0913  one for each option
 
     given = given_traces(trace_folders, traces)
     claims, suppressed = _read(invariants, ignore_suppressions=ignore_suppressions)
-    relations = relations_for(claims)
-    unchecked = not_checkable(claims, relations)
+    loaded = relations_for(claims)
+    relations = loaded.relations
+    unchecked = not_checkable(claims, relations, loaded.faults)
     results = output_dir or Path(
         f"traincheck_checker_results_{datetime.now().astimezone():%Y%m%d_%H%M%S}"
     )

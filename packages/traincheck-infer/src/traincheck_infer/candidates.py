@@ -9,7 +9,8 @@ import attrs
 from traincheck_infer.confidence import MAX_CHANCE, acceptable, chance, is_no_accident
 from traincheck_infer.outcome import Reason
 from traincheck_infer.tally import Tally
-from traincheck_relations.conditions.separation import INCIDENTAL, LAST_RESORT, separate
+from traincheck_relations.conditions.own_program import preconditions_of
+from traincheck_relations.conditions.separation import INCIDENTAL, LAST_RESORT
 from traincheck_trace_schema.invariants import ConditionGroup, Params
 
 
@@ -50,7 +51,8 @@ class Candidate:
     def preconditions(self) -> Sequence[ConditionGroup]:
         """Return the conditions that tell when it holds; none if nothing tells."""
         total = self.total
-        return separate(
+        return preconditions_of(
+            self.params,
             total.positives(),
             total.negatives(),
             incidental_separates=is_no_accident(

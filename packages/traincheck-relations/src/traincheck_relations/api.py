@@ -48,6 +48,7 @@ class Call:
     names: frozenset[str]  # those, and its aliases
     parent: Call | None
     begin: RawRecord
+    defaults: Mapping[str, Json] = attrs.field(factory=dict)  # of arguments that are left out
 
     def is_within(self, other: Call) -> bool:
         """Whether this call is `other` or was made inside it, at any depth."""
@@ -108,6 +109,9 @@ class RunState(Protocol):
 
     def world(self) -> Mapping[str, tuple[int, ...]]:
         """Return the named groups of ranks, `world` among them."""
+
+    def model(self) -> str | None:
+        """Return what tells one model from another; None if no parameters are told."""
 
 
 @attrs.frozen(kw_only=True)

@@ -30,6 +30,8 @@ class Returned:
     end: RawRecord
     stage: str
     step: int
+    process: int = 0
+    model: str | None = None  # which one is tracked
 
 
 @attrs.frozen
@@ -173,7 +175,9 @@ class PerCallMonitor:
         return ()
 
     def _examples(self, begin: Event, end: Event, call: Call) -> Iterator[Example]:
-        returned = Returned(call, end.record, begin.stage, begin.window.step)
+        returned = Returned(
+            call, end.record, begin.stage, begin.window.step, begin.process, begin.run.model()
+        )
         context: Context | None = None
         for name in call.names:
             for index, claim in self._claims.get(name, ()):

@@ -37,13 +37,16 @@ def plan_for(
     Raises:
         InvariantError: None of the invariants can be checked.
     """
-    known = relations_for(invariants) if relations is None else relations
-    left_out = not_checkable(invariants, known) if relations is None else {}
+    left_out: Mapping[str, str] = {}
+    if relations is None:
+        loaded = relations_for(invariants)
+        relations = loaded.relations
+        left_out = not_checkable(invariants, relations, loaded.faults)
     needs = [
         need
         for invariant in invariants
         if invariant.id not in left_out
-        for need in requirements_for(invariant, known[invariant.relation])
+        for need in requirements_for(invariant, relations[invariant.relation])
     ]
     return _plan(needs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 import attrs
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "traincheck.relations"
 _OPTIONAL = ("without_implied", "likelihood")
+_NO_FAULTS: Mapping[str, PluginError] = MappingProxyType({})
 _METHODS = ("proposer", "requires", "monitor", "describe")
 
 
@@ -77,16 +79,16 @@ def load_sound_relations(
     return Loaded(relations, faults)
 
 
-def relations_for(invariants: Sequence[Invariant]) -> dict[str, Relation]:
-    """Load the installed ones of the relations that invariants are about, by name.
+def relations_for(invariants: Sequence[Invariant]) -> Loaded:
+    """Load the installed ones of the relations that invariants are about.
 
     Raises:
         InvariantError: None of the invariants can be checked.
-        PluginError: As for `load_relations`.
+        PluginError: Two packages define one relation.
     """
     installed = {entry.name for entry in entry_points(group=ENTRY_POINTS)}
-    relations = load_relations(only={one.relation for one in invariants} & installed)
-    reasons = not_checkable(invariants, relations)
+    loaded = load_sound_relations(only={one.relation for one in invariants} & installed)
+    reasons = not_checkable(invariants, loaded.relations, loaded.faults)
     if invariants and len(reasons) == len({one.id for one in invariants}):
         first = {reason: id_ for id_, reason in reversed(reasons.items())}
         told = "; ".join(f"{id_}: {reason}" for reason, id_ in sorted(first.items()))
@@ -95,21 +97,33 @@ def relations_for(invariants: Sequence[Invariant]) -> dict[str, Relation]:
             f"{', '.join(sorted(installed)) or 'none'}); install the package that offers what is "
             "missing, or infer the invariants again"
         )
-    return relations
+    return loaded
 
 
 def not_checkable(
-    invariants: Iterable[Invariant], relations: Mapping[str, Relation]
+    invariants: Iterable[Invariant],
+    relations: Mapping[str, Relation],
+    faults: Mapping[str, PluginError] = _NO_FAULTS,
 ) -> dict[str, str]:
-    """Say of the invariants that can't be checked with these relations why, by their ids."""
-    reasons = ((one.id, _why_not_checkable(one, relations)) for one in invariants)
+    """Say of the invariants that can't be checked with these relations why, by their ids.
+
+    Args:
+        invariants: What is to be checked.
+        relations: By name.
+        faults: Why others, which are installed, could not be loaded.
+    """
+    reasons = ((one.id, _why_not_checkable(one, relations, faults)) for one in invariants)
     return {id_: reason for id_, reason in reasons if reason}
 
 
-def _why_not_checkable(invariant: Invariant, relations: Mapping[str, Relation]) -> str:
+def _why_not_checkable(
+    invariant: Invariant, relations: Mapping[str, Relation], faults: Mapping[str, PluginError]
+) -> str:
     """Let a relation look at an invariant, before it does so in the middle of a run."""
     relation = relations.get(invariant.relation)
     if relation is None:
+        if fault := faults.get(invariant.relation):
+            return str(fault)
         return f"relation {invariant.relation!r} is not installed"
     asks = any(isinstance(one, APIParam) and not one.is_any_call for one in invariant.params)
     if asks and not getattr(relation, "looks_at_arguments", False):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
 from traincheck_relations.api import Call, Event, Gap, VariableState
+from traincheck_relations.variables.model_parts import digest_of_names
 from traincheck_trace_schema.reading import Run, StreamItem, WindowEnd
 from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 Occurrence: TypeAlias = Event | Gap | WindowEnd
 
+_NO_DEFAULTS: Mapping[str, Json] = MappingProxyType({})
 _NOT_LOST = "sampling"  # the reason of a gap after which the state is told anew
 
 
@@ -31,6 +34,8 @@ class ProcessState:
     calls: dict[int, Call] = attrs.field(factory=dict)
     live: dict[int, VariableState] = attrs.field(factory=dict)
     sources: dict[int, str] = attrs.field(factory=dict)
+    _parameters: dict[int, tuple[str, ...]] = attrs.field(factory=dict)  # their names
+    _model: str | None = None
 
     @classmethod
     def of(cls, header: Mapping[str, Any]) -> ProcessState:
@@ -50,6 +55,22 @@ class ProcessState:
     def source(self, id_: int | None) -> str | None:
         """Return "file:line" of a source record of the process."""
         return None if id_ is None else self.sources.get(id_)
+
+    def model(self) -> str | None:
+        """Return what tells one model from another: a digest of the names of all parameters."""
+        if self._model is None and self._parameters:
+            self._model = digest_of_names(
+                {name for names in self._parameters.values() for name in names}
+            )
+        return self._model
+
+    def take_parameter(self, id_: int, names: tuple[str, ...]) -> None:
+        """Take note of the names of a parameter; none: it is gone."""
+        if self._parameters.get(id_, ()) != names:
+            self._parameters[id_] = names
+            if not names:
+                del self._parameters[id_]
+            self._model = None
 
     def forget(self) -> None:
         """Forget what records that were lost may have changed; it is told again as it changes."""
@@ -72,6 +93,7 @@ class Replay:
         self._run = run
         self._documented: dict[str, tuple[str, ...]] = {}
         self._names: dict[str, frozenset[str]] = {}
+        self._defaults: dict[str, Mapping[str, Json]] = {}
         self._names_of_shards = [shard.name for shard in run.shards]
         self._processes = [ProcessState.of(shard.raw_header) for shard in run.shards]
 
@@ -124,6 +146,8 @@ class Replay:
             after = None if record["event"] == "gone" else _updated(before, record)
             if after is not None:
                 state.live[after.id] = after
+            if record["role"] == "parameter":
+                state.take_parameter(record["id"], () if after is None else after.names)
             return state.call(record.get("call")), before, after
         if kind == "stage":
             state.stage = record["stage"]
@@ -139,6 +163,7 @@ class Replay:
         documented = (record["name"], *record.get("bases", ()))
         self._documented[record["name"]] = documented
         self._names[record["name"]] = frozenset((*documented, *record.get("aliases", ())))
+        self._defaults[record["name"]] = record.get("defaults") or _NO_DEFAULTS
 
     def _begin(self, state: ProcessState, record: dict[str, Any]) -> Call:
         function = record["function"]
@@ -149,6 +174,7 @@ class Replay:
             names=self._names.get(function) or frozenset((function,)),
             parent=state.call(record.get("parent")),
             begin=record,
+            defaults=self._defaults.get(function, _NO_DEFAULTS),
         )
         state.calls[call.id] = call
         return call

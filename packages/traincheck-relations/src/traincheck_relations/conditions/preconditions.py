@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from traincheck_relations.conditions.properties import MODEL
 from traincheck_trace_schema.errors import InvariantError
 from traincheck_trace_schema.invariants import Clause, ConditionGroup, Conjunction
 
@@ -40,6 +41,14 @@ _PHRASES: Mapping[tuple[str, Scalar], str] = {
     ("run.first_micro_step", True): "it is the first of the batches whose gradients are added up",
     ("run.first_micro_step", False): "gradients are added to those of an earlier batch",
     ("ctx.inference_mode", True): "inference mode is on",
+    ("module.held", True): "the parameters of its module are held by an optimizer",
+    ("module.held", False): "the parameters of its module are held by no optimizer",
+    ("module.requires_grad", True): "the parameters of its module require a gradient",
+    ("module.requires_grad", False): "the parameters of its module require no gradient",
+}
+_FACTS: Mapping[str, str] = {
+    "ndim": "number of dimensions",
+    "requires_grad": "flag requires_grad",
 }
 _KINDS: Mapping[str, str] = {
     "call.arg.": "the argument {}",
@@ -133,6 +142,8 @@ def _compile_clause(clause: Clause) -> Test:
 def _clause_in_words(clause: Clause) -> str:
     if clause.type == "exist":
         return f"{_subject(clause.prop_name)} is known"
+    if clause.prop_name == MODEL:
+        return "it is the same model, by the names of its parameters"
     phrases = [_PHRASES.get((clause.prop_name, value), "") for value in clause.values]
     if phrases and all(phrases):
         return " or ".join(phrases)
@@ -140,6 +151,11 @@ def _clause_in_words(clause: Clause) -> str:
 
 
 def _subject(prop_name: str) -> str:
+    of_argument, _, fact = prop_name.removeprefix("call.arg.").partition(".")
+    if fact and prop_name.startswith("call.arg."):
+        return f"the {_FACTS.get(fact, fact)} of the argument {of_argument}"
+    if prop_name.startswith("var.") and (words := _FACTS.get(prop_name.removeprefix("var."))):
+        return f"the {words} of the variable"
     for prefix, phrase in _KINDS.items():
         if prop_name.startswith(prefix):
             return phrase.format(prop_name.removeprefix(prefix))

@@ -11,6 +11,7 @@ Each namespace has one resolver and says what it needs recorded:
 | `ctx.<context>` | a context that was active: `ctx.grad_mode`, `ctx.autocast.dtype` |
 | `run.stage`, `run.first_step` | where in the run |
 | `run.first_micro_step` | of the batches whose gradients are added up, the first |
+| `run.model` | tells one model from another: a digest of the names of all parameters |
 | `rank.<group>` | how many ranks the group has |
 
 Process ids, addresses, times and step numbers are no properties: they don't carry over to
@@ -32,16 +33,19 @@ if TYPE_CHECKING:
 
 _RECORDED = ("data", "grad", "requires_grad")  # other attributes are the program's own marks
 FORWARD = "torch.nn.Module.forward"  # what the call of a module overrides
+MODEL = "run.model"
 _DEFAULT_CONTEXT: Mapping[str, Json] = {"grad_mode": True}
 
 
 def run_properties(event: Event) -> dict[str, Scalar]:
     """Return the facts about where in the run an event lies, and how many ranks take part."""
     groups = {f"rank.{name}": len(ranks) for name, ranks in event.run.world().items()}
+    model = event.run.model()
     return {
         "run.stage": event.stage,
         "run.first_step": event.window.step <= 0,
         "run.first_micro_step": not event.record.get("micro_step"),
+        **({} if model is None else {MODEL: model}),
         **groups,
     }
 
@@ -89,6 +93,8 @@ def requirements_of(prop_name: str, params: Params) -> Requirements:
     if namespace == "call" and rest.startswith("arg."):
         argument = rest.split(".")[1]
         return Requirements(functions={name: frozenset((argument,)) for name in functions})
+    if prop_name == MODEL:
+        return Requirements(variables={"parameter": frozenset(("requires_grad",))})
     if namespace == "ctx":
         return Requirements(contexts=frozenset((rest.split(".")[0],)))
     if namespace == "var":

@@ -76,6 +76,8 @@ class ContainProposer:
         if parent is None or not _RUNS_GIVEN_CODE.isdisjoint(parent.names) or _is_model(parent):
             return
         for child in call.documented:
+            if child == parent.function:
+                continue  # how deep it goes is up to what it is given
             self._calls.add((parent.function, child))
             for base in parent.documented[1:]:
                 if base != FORWARD:  # of every module: what it calls is particular to each

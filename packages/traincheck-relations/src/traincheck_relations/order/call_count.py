@@ -1,11 +1,12 @@
 """`CallCountRelation`: how often a function of the training protocol is called in each step.
 
-`exactly` so often by each tracked object that it is about, as two optimizers; `at_least` so often
+`exactly` so often by the one tracked object that it is about, as the optimizer; `at_least` so often
 in all; or as often as another function.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
 from traincheck_relations.api import Context, Event, Example, Gap, Interests, Position, RecordRef
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from traincheck_relations.api import Monitor, Proposer, Requirements
     from traincheck_trace_schema.invariants import Invariant, Params
     from traincheck_trace_schema.window import Window
+
+
+# So many steps in a row with a call make one without it a finding: a scheduler that steps once in
+# an epoch does not do so in each step, and a program may have none.
+_HABIT = 2
 
 
 class CallCountRelation:
@@ -65,7 +71,7 @@ class CallCountMonitor:
             lambda call: tuple(sorted({f for name in call.names for f in names.get(name, ())}))
         )
         self._owners: dict[tuple[int, str], frozenset[str | None]] = {}
-        self._called: set[tuple[int, str]] = set()  # by process; a program may have no such thing
+        self._in_a_row: Counter[tuple[int, str]] = Counter()  # by process: steps with a call
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
@@ -93,17 +99,18 @@ class CallCountMonitor:
             for name in {claim.function for claim in self._claims if claim.number_is_exact}
         }
         process = step.begin.process
-        self._called.update((process, name) for name in step.counts)
         has_nothing_to_clear = step.begin.window.step == 0 and not step.of(ZERO_GRAD)
         for index, claim in enumerate(self._claims):
             if not step.can_judge(*claim.functions) or not all(
-                name in CORE or (process, name) in self._called for name in claim.functions
+                step.of(name) or name in CORE or self._in_a_row[process, name] >= _HABIT
+                for name in claim.functions
             ):
                 continue
             if ZERO_GRAD in claim.functions and has_nothing_to_clear:
                 continue
             if claim.number_is_exact:
-                for owner in owners[claim.function]:
+                # How often each of several has its turn, as a critic, is the program's own affair.
+                for owner in owners[claim.function] if len(owners[claim.function]) == 1 else ():
                     number = step.by(claim.function, owner)
                     held = number == claim.number
                     told = claim.what_was_counted(number, owner)
@@ -114,6 +121,11 @@ class CallCountMonitor:
                 held = number >= wanted if claim.other is None else number == wanted
                 told = claim.what_was_counted(number, None, wanted)
                 yield _example(index, claim, step, end, context, "" if held else told)
+
+        for name in {name for claim in self._claims for name in claim.functions}:
+            self._in_a_row[process, name] = (
+                self._in_a_row[process, name] + 1 if step.of(name) else 0
+            )
 
     def _expected(self, step: StepCounts, function: str) -> Sequence[str | None]:
         """Return the objects that should have called a function: those that did so before.

@@ -37,6 +37,8 @@ class CallCountProposer:
         self._unequal: set[tuple[str, str]] = set()
         self._steps = 0
         self._called: Counter[str] = Counter()  # in how many steps
+        self._last: set[str] = set()  # what was called in the last step
+        self._in_a_row: set[str] = set()  # what was called in two steps in a row
 
     def on_event(self, event: Event) -> None:
         """Take the next event."""
@@ -50,6 +52,8 @@ class CallCountProposer:
 
     def _take(self, step: StepCounts) -> None:
         self._steps += 1
+        self._in_a_row |= self._last & step.counts.keys()
+        self._last = set(step.counts)
         earlier = self._called.keys()
         new = step.counts.keys() - earlier
         self._unequal.update((min(pair), max(pair)) for pair in product(new, earlier))
@@ -67,7 +71,10 @@ class CallCountProposer:
 
     def _claims(self) -> Iterator[CallCount]:
         for function, numbers in self._numbers.items():
-            yield CallCount(function=function, kind=AT_LEAST, number=1)
+            if function not in self._in_a_row:
+                continue  # as a scheduler that steps once in an epoch
+            if not function.endswith(_AVERAGES):
+                yield CallCount(function=function, kind=AT_LEAST, number=1)
             if 1 in numbers and len(numbers) <= _FEW and self._is_rule(function):
                 yield CallCount(function=function, kind=EXACTLY, number=1)
         varying = [name for name, totals in self._totals.items() if self._varies(name, totals)]
@@ -79,7 +86,7 @@ class CallCountProposer:
         """Whether that a function is called once in a step may be a rule.
 
         How often a critic learns while a generator does once is a program's own affair, and when an
-        average begins to follow.
+        average begins to follow, and how often.
         """
         is_alone = len(self._owners[function]) == 1
         return is_alone and function not in _TAKES_TURNS and not function.endswith(_AVERAGES)

@@ -194,9 +194,21 @@ class ShardBuilder:
         self._at["eval_step"] = None
         self._add("stage", stage=stage)
 
-    def function(self, name: str, *bases: str, parameters: Sequence[str] = ()) -> None:
-        """Tell of a function and of the base methods that it overrides."""
-        self._add("function", name=name, bases=list(bases), parameters=list(parameters))
+    def function(
+        self,
+        name: str,
+        *bases: str,
+        parameters: Sequence[str] = (),
+        defaults: Mapping[str, Json] | None = None,
+    ) -> None:
+        """Tell of a function, of the base methods that it overrides, and of its defaults."""
+        self._add(
+            "function",
+            name=name,
+            bases=list(bases),
+            parameters=list(parameters),
+            defaults=dict(defaults or {}),
+        )
 
     def source(self, file: str, line: int, function: str = "<module>") -> int:
         """Tell of a line of user code; return its id."""

@@ -31,6 +31,13 @@ def arguments_of(call: Call) -> Mapping[str, Json]:
     return call.begin.get("args") or {}
 
 
+def argument_of(call: Call, name: str) -> Json:
+    """Return an argument of a call, or its default if it is left out; None if it is not told."""
+    given = arguments_of(call)
+    found: Json = given[name] if name in given else call.defaults.get(name)
+    return found
+
+
 def has_gradients(call: Call) -> bool:
     """Whether gradients were enabled when a call began."""
     contexts: Mapping[str, Json] = call.begin.get("ctx") or {}
@@ -85,10 +92,9 @@ def _whole(param: InputOutputParam, call: Call, end: RawRecord) -> Json:
     if param.name.startswith(_CONTEXT):
         contexts: Mapping[str, Json] = call.begin.get("ctx") or {}
         return contexts.get(param.name.removeprefix(_CONTEXT))
-    given = arguments_of(call)
     if param.name == INPUTS:
-        return _nth_tensor(list(given.values()), param.index or 0)
-    return given.get(param.name)
+        return _nth_tensor(list(arguments_of(call).values()), param.index or 0)
+    return argument_of(call, param.name)
 
 
 def _nth_tensor(value: Json, index: int | None) -> Json:

@@ -90,6 +90,8 @@ class ConsistentInputRelation:
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
         first, second = _parts(params)
+        if first.additional_path == _LOST_ROW:  # rows of one-hot or padded data may well be zero
+            return 0.4
         is_usual = isinstance(second, InputOutputParam) or second.value is True
         return 0.8 if is_usual or first.additional_path != _GRAD else 0.6
 
@@ -172,18 +174,40 @@ def _claim(params: Params) -> CallClaim:
 
 def _constant(given: InputOutputParam, expected: Scalar) -> Judge:
     path = given.additional_path or ()
+    learning: dict[int, int] = {}  # by process: the last step in which gradients flow
 
     def judge(one: Returned) -> Verdict | None:
         value = value_of(given, one.call, one.end)
         # Without gradients nothing requires one.
         if value is None or (path == _GRAD and not has_gradients(one.call)):
             return None
+        if value is True and path == _GRAD:
+            learning[one.process] = one.step
         if value is expected:
             return Verdict(held=True)
+        if path == _GRAD and _may_be(
+            given, one.call, expected=expected, has_learnt=learning.get(one.process) == one.step
+        ):
+            return None
         seen = _in_words(path, is_so=value is True)
         return Verdict(held=False, happened=f"{one.call.function} was given {given.name} {seen}")
 
     return judge
+
+
+def _may_be(given: InputOutputParam, call: Call, *, expected: Scalar, has_learnt: bool) -> bool:
+    """Whether an argument of a loss may be detached that was not, or the other way round.
+
+    Either of two may be detached, not both; what is computed beside the loss of a step is a metric.
+    """
+    flows_through_another = any(
+        tensor.get("requires_grad") is True
+        for name, tensor in _batches(call).items()
+        if name != given.name
+    )
+    if expected is True:
+        return flows_through_another or has_learnt
+    return not flows_through_another
 
 
 def _agreement(first: InputOutputParam, second: InputOutputParam) -> Judge:

@@ -1,6 +1,7 @@
 """`ConsistentOutputRelation`: the tensors that a function returns always have a property.
 
-Claims are made about losses: their precision, and that they are finite.
+Claims are made about losses: that they are finite, and how precise they are at least. In which
+precision a program trains is its own choice, so that of the latter is made of the same model only.
 """
 
 from __future__ import annotations
@@ -8,17 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from traincheck_relations.api import Event, Interests, Monitor, Proposer, Requirements
+from traincheck_relations.of_model import is_of_model, model_in, of_model
 from traincheck_relations.per_call import CallClaim, PerCallMonitor, Returned, Verdict
 from traincheck_relations.values.call_values import is_loss, part_of, tensors_in
-from traincheck_trace_schema.invariants import APIParam, Free, Params, VarTypeParam
+from traincheck_trace_schema.invariants import (
+    APIParam,
+    Free,
+    Params,
+    VarTypeParam,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from traincheck_trace_schema.values import Json, Scalar
 
 _TENSOR = "torch.Tensor"
 _FINITE = "finite"
+_BITS: Mapping[str, int] = {"bfloat16": 16, "float16": 16, "float32": 32, "float64": 64}
 
 
 class ConsistentOutputRelation:
@@ -33,8 +41,13 @@ class ConsistentOutputRelation:
 
     def requires(self, params: Params) -> Requirements:
         """Say what must be recorded to evaluate `params`."""
-        function = _parts(params)[0].api_full_name
-        return Requirements(functions={function: frozenset()}, results=frozenset((function,)))
+        api, _, model = _parts(params)
+        function = api.api_full_name
+        return Requirements(
+            functions={function: frozenset()},
+            results=frozenset((function,)),
+            variables={} if model is None else {"parameter": frozenset(("requires_grad",))},
+        )
 
     def monitor(self, params: Sequence[Params]) -> Monitor:
         """Make one monitor for all of `params`."""
@@ -43,10 +56,12 @@ class ConsistentOutputRelation:
 
     def describe(self, params: Params) -> str:
         """Say in one sentence what `params` claim."""
-        function, claimed = _parts(params)
+        function, claimed, _ = _parts(params)
         if claimed.attr_name == _FINITE:
             return f"Each call of {function.api_full_name} returns what is finite"
         value = _shown(claimed.const_value)
+        if value in _BITS:
+            value += " or a more precise one"
         return (
             f"Each call of {function.api_full_name} returns tensors of {claimed.attr_name} {value}"
         )
@@ -58,7 +73,7 @@ class OutputProposer:
     interests = Interests(kinds=frozenset(("call_end",)))
 
     def __init__(self) -> None:
-        self._dtypes: set[tuple[str, str]] = set()
+        self._dtypes: set[tuple[str, str, str]] = set()
         self._finite: set[str] = set()
 
     def on_event(self, event: Event) -> None:
@@ -67,14 +82,15 @@ class OutputProposer:
         if call is None or not is_loss(call, event.record):
             return
         result = event.record["result"]
-        self._dtypes.add((call.function, str(part_of(result, ("dtype",)))))
+        if (model := event.run.model()) is not None:
+            self._dtypes.add((call.function, str(part_of(result, ("dtype",))), model))
         if part_of(result, (_FINITE,)):
             self._finite.add(call.function)
 
     def finish(self) -> Iterator[Params]:
         """Return the candidates, in a fixed order."""
-        for function, dtype in sorted(self._dtypes):
-            yield _claim(function, "dtype", {"dtype": dtype})
+        for function, dtype, model in sorted(self._dtypes):
+            yield *_claim(function, "dtype", {"dtype": dtype}), of_model(model)
         for function in sorted(self._finite):
             yield _claim(function, _FINITE, value=True)
 
@@ -83,13 +99,15 @@ class _Judge:
     """Judges the tensors that a call returns; one that returns none is no occasion."""
 
     def __init__(self, params: Params) -> None:
-        _, claimed = _parts(params)
+        _, claimed, self._model = _parts(params)
         self._attribute = claimed.attr_name
         self._path: tuple[Scalar, ...] = tuple(claimed.attr_name.split("."))
         self._expected = _plain(claimed.const_value)
 
     def __call__(self, one: Returned) -> Verdict | None:
         """Say whether all tensors have the property."""
+        if self._model not in {None, one.model}:
+            return None
         told = [
             value
             for tensor in tensors_in(one.end.get("result"))
@@ -97,7 +115,7 @@ class _Judge:
         ]
         if not told:
             return None
-        wrong = next((value for value in told if value != self._expected), None)
+        wrong = next((value for value in told if not _is_as_good(value, self._expected)), None)
         if wrong is None:
             return Verdict(held=True)
         return Verdict(
@@ -114,6 +132,12 @@ def _claim(function: str, attribute: str, value: Json) -> Params:
     )
 
 
+def _is_as_good(value: Json, expected: Json) -> bool:
+    """Whether a value is what was expected, or a dtype that is as precise."""
+    bits, wanted = _BITS.get(str(value)), _BITS.get(str(expected))
+    return value == expected if bits is None or wanted is None else bits >= wanted
+
+
 def _plain(value: Json | Free) -> Json:
     """Return a constant as a trace tells it of a tensor: a dtype by its name alone."""
     if isinstance(value, Free):
@@ -128,16 +152,19 @@ def _shown(value: Json | Free) -> str:
     return plain if isinstance(plain, str) else repr(plain)
 
 
-def _parts(params: Params) -> tuple[APIParam, VarTypeParam]:
-    function, claimed = params
+def _parts(params: Params) -> tuple[APIParam, VarTypeParam, str | None]:
+    """Return the function, what is claimed, and of which model; None: of any."""
+    function, claimed, *model = params
     if (
         not isinstance(function, APIParam)
         or not isinstance(claimed, VarTypeParam)
         or isinstance(claimed.const_value, Free)
+        or not all(map(is_of_model, model))
+        or len(model) > 1
     ):
         msg = (
-            "ConsistentOutputRelation takes an APIParam and a VarTypeParam with a constant, got "
-            f"{params!r}"
+            "ConsistentOutputRelation takes an APIParam, a VarTypeParam with a constant, and "
+            f"perhaps the ValueParam 'parameters', got {params!r}"
         )
         raise TypeError(msg)
-    return function, claimed
+    return function, claimed, model_in(model)

@@ -1,6 +1,8 @@
 """Compares the contents of values between calls and between ranks.
 
 What happens in evaluation, in processes that load data, or before the first step is no occasion.
+Where the first two contents of a process are equal, it may have one batch only, as if all data are
+taken at once: nothing is said before another content comes.
 """
 
 from __future__ import annotations
@@ -64,6 +66,8 @@ class DistinctMonitor:
         self._content_of = content_of
         self._last: dict[tuple[int, int], Sighting] = {}  # by process and claim
         self._steps: defaultdict[tuple[int, int], dict[Content, int]] = defaultdict(dict)
+        self._only: dict[tuple[int, int], Content | None] = {}  # None: there were several
+        self._held_back: dict[tuple[int, int], Example] = {}  # until there are: the first
         self._by_rank: defaultdict[Window, dict[_Slot, dict[int, list[Sighting]]]]
         self._by_rank = defaultdict(dict)
         self._lost: set[Window] = set()
@@ -119,6 +123,7 @@ class DistinctMonitor:
         sighting = Sighting(content, call, event)
         key = (event.process, index)
         is_judged = event.window.step >= 0
+        yield from self._take(key, content)
         if claim.between == "ranks":
             if is_judged and len(event.run.world().get("world", ())) > 1:
                 by_slot = self._by_rank[event.window]
@@ -129,13 +134,29 @@ class DistinctMonitor:
             self._last[key] = sighting
             if is_judged and last is not None:
                 is_same = last.content == content
-                yield _example(index, sighting, "the call before" if is_same else None)
+                example = _example(index, sighting, "the call before" if is_same else None)
+                yield from self._if_it_varies(key, example)
         else:
             step = self._steps[key].get(content)
             if is_judged:
-                yield _example(index, sighting, None if step is None else f"a call in step {step}")
+                same_as = None if step is None else f"a call in step {step}"
+                yield from self._if_it_varies(key, _example(index, sighting, same_as))
             if step is None and len(self._steps[key]) < _REMEMBERED:
                 self._steps[key][content] = event.window.step
+
+    def _take(self, key: tuple[int, int], content: Content) -> Iterator[Example]:
+        """Take note of a content; if it is the first that differs, say what was kept back."""
+        if self._only.setdefault(key, content) not in {None, content}:
+            self._only[key] = None
+            if (first := self._held_back.pop(key, None)) is not None:
+                yield first
+
+    def _if_it_varies(self, key: tuple[int, int], example: Example) -> Iterator[Example]:
+        """Yield an example; of what is always the same keep the first one back."""
+        if example.held or self._only[key] is None:
+            yield example
+        else:
+            self._held_back.setdefault(key, example)
 
 
 def is_compared(event: Event, call: Call) -> bool:

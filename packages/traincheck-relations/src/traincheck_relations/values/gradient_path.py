@@ -5,7 +5,8 @@ the generator, with data that leads back to the generator. Only the last require
 call in a step has such an input, the generator learns nothing from it.
 
 Occasion: a training step, ended by the next, in which a module of a tracked model is called twice
-or more with gradients enabled. It holds if one of the calls is given what requires a gradient.
+or more with gradients enabled, and in which each optimizer stepped: a critic may learn several
+times before the generator does. It holds if one of the calls is given what requires a gradient.
 Claims are about one module, by its name: a program that has none of that name gives no occasion.
 """
 
@@ -24,6 +25,7 @@ from traincheck_relations.conditions.properties import (
     run_properties,
 )
 from traincheck_relations.occasion import position_of
+from traincheck_relations.order.protocol import OPTIMIZER_STEP
 from traincheck_relations.values.call_values import (
     EVALUATES,
     arguments_of,
@@ -58,7 +60,8 @@ class GradientPathRelation:
         inputs, _ = _parts(params)
         names = frozenset(one.name for one in inputs)
         return Requirements(
-            functions={inputs[0].api_name: names},
+            functions={inputs[0].api_name: names, OPTIMIZER_STEP: frozenset()},
+            variables={"optimizer": frozenset(("lr",))},
             contexts=frozenset(("grad_mode", "inference_mode")),
         )
 
@@ -141,15 +144,24 @@ class PathMonitor:
         self._steps: defaultdict[int, dict[int, _Step]] = defaultdict(dict)  # process, claim
         # By process: the number of the step that goes on, and whether nothing of it is missing.
         self._current: dict[int, tuple[int, bool]] = {}
-        functions = frozenset(function for function, _ in self._claims)
-        self.interests = Interests(kinds=frozenset(("call_begin", "step")), functions=functions)
+        # By process: the optimizers, each with the ids of its groups; and those that stepped.
+        self._optimizers: defaultdict[int, dict[int, str]] = defaultdict(dict)
+        self._stepped: defaultdict[int, set[str | None]] = defaultdict(set)
+        functions = frozenset(function for function, _ in self._claims) | {OPTIMIZER_STEP}
+        kinds = frozenset(("call_begin", "step", "var"))
+        self.interests = Interests(kinds=kinds, functions=functions)
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
         if event.kind == "step":
             return self._end_step(event)
+        if event.kind == "var":
+            self._take_optimizer(event)
+            return ()
         call = event.call
-        if call is not None and _learns(event, call):
+        if call is not None and OPTIMIZER_STEP in call.names:
+            self._stepped[event.process].add(object_name(call))
+        elif call is not None and _learns(event, call):
             self._take(event, call)
         return ()
 
@@ -168,6 +180,14 @@ class PathMonitor:
         del complete
         return ()
 
+    def _take_optimizer(self, event: Event) -> None:
+        record = event.record
+        if record["role"] == "optimizer":
+            groups = self._optimizers[event.process]
+            groups.pop(record["id"], None)
+            if event.after is not None:
+                groups[record["id"]] = event.after.names[0].partition(".")[0]
+
     def _take(self, event: Event, call: Call) -> None:
         module = object_name(call)
         for name in call.names if module is not None else ():
@@ -183,6 +203,8 @@ class PathMonitor:
         if current == number:
             return  # the next micro-batch of it, or evaluation in it
         self._current[event.process] = number, True
+        stepped = self._stepped.pop(event.process, set())
+        is_whole &= stepped.issuperset(self._optimizers[event.process].values())
         for index, step in self._steps.pop(event.process, {}).items():
             if is_whole and step.calls >= _ENOUGH_CALLS and step.last is not None:
                 yield _example(index, step, step.last)

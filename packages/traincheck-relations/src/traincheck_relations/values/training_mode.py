@@ -3,7 +3,9 @@
 Such are the argument `training` of `torch.nn.functional.dropout`, the training flag of the module
 that is called, and `dropout_p` of attention, which is zero where it is off. A model *learns* in a
 call in training, with gradients enabled and, if the call is given a `weight`, one that requires a
-gradient. Other calls say nothing unless the claim is about them:
+gradient. It learns nothing in a module of which no parameter requires a gradient, as a backbone
+that is frozen, nor in one that is no part of a tracked model, as a teacher. Other calls say nothing
+unless the claim is about them:
 
 | mode | claims |
 | --- | --- |
@@ -18,20 +20,26 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from traincheck_relations.api import Event, Interests, Monitor, Proposer, Requirements
+import attrs
+
+from traincheck_relations.api import Call, Event, Interests, Monitor, Proposer, Requirements
 from traincheck_relations.conditions.properties import FORWARD
 from traincheck_relations.per_call import CallClaim, PerCallMonitor, Returned, Verdict
 from traincheck_relations.value import payload
 from traincheck_relations.values.call_values import EVALUATES, arguments_of, has_gradients, value_of
+from traincheck_relations.values.learning_modules import LearningModules
 from traincheck_trace_schema.invariants import InputOutputParam, Params, ValueParam
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from traincheck_relations.api import Call
+    from traincheck_relations.api import Example
 
 _FLAG = "training"  # what torch calls the flag, of modules and as an argument
 _WEIGHT = "weight"
+_SELF = "self"
+# What they are given becomes the mode.
+_SETS_MODE = frozenset(("torch.nn.Module.train", "torch.nn.Module.requires_grad_"))
 _OVERRIDES = 2  # a base method says less than its override: so many must do the same
 
 _Key: TypeAlias = "tuple[str, str]"  # function, argument
@@ -50,20 +58,26 @@ class TrainingModeRelation:
     def requires(self, params: Params) -> Requirements:
         """Say what must be recorded to evaluate `params`."""
         given, _ = _parts(params)
-        arguments = frozenset[str]() if given.name == "self" else {given.name, _WEIGHT}
+        arguments = frozenset[str]() if given.name == _SELF else {given.name, _WEIGHT}
         return Requirements(
-            functions={given.api_name: frozenset(arguments)},
+            functions={FORWARD: frozenset(), given.api_name: frozenset(arguments)},
+            variables={"parameter": frozenset(("requires_grad",))},
             contexts=frozenset(("grad_mode", "inference_mode")),
         )
 
     def monitor(self, params: Sequence[Params]) -> Monitor:
         """Make one monitor for all of `params`."""
-        return PerCallMonitor([_claim(one) for one in params])
+        return ModeMonitor(params)
 
     def describe(self, params: Params) -> str:
         """Say in one sentence what `params` claim."""
         given, mode = _parts(params)
-        return f"Each call of {given.api_name} has {_subject(given)} {_CLAIMS[mode]}"
+        whose = f"Each call of {given.api_name} has {given.name}"
+        on, off = ("True", "False") if given.name == _FLAG else ("on", "off")
+        if given.name == _SELF:
+            whose = "Each module" if given.api_name == FORWARD else f"Each {_type_of(given)}"
+            on, off = "is in training mode", "is in evaluation mode"
+        return f"{whose} {_CLAIMS[mode].format(on=on, off=off)}"
 
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
@@ -74,29 +88,34 @@ class TrainingModeRelation:
 class ModeProposer:
     """Proposes what was seen to follow the mode."""
 
-    interests = Interests(kinds=frozenset(("call_begin",)))
+    interests = Interests(kinds=frozenset(("call_begin", "var")))
 
     def __init__(self) -> None:
+        self._modules = LearningModules()
         self._seen: defaultdict[_Key, Counter[tuple[str, bool]]] = defaultdict(Counter)
         self._learning_modules: set[str] = set()  # the forward methods of modules that train
 
     def on_event(self, event: Event) -> None:
         """Take the next event."""
-        call = event.call
-        if call is None:
-            return
+        if event.kind == "var":
+            self._modules.on_var(event)
+        elif event.call is not None and not _SETS_MODE.intersection(event.call.names):
+            self._take(_Occasion(event.call, event.stage, event.window.step, event.process))
+
+    def _take(self, one: _Occasion) -> None:
+        call = one.call
         modes: list[str] | None = None
         for name, value in arguments_of(call).items():
             if isinstance(value, bool | int | float):
                 if modes is None:
-                    modes = list(_modes(call, event.stage, event.window.step))
+                    modes = list(_modes(one, self._modules))
                 for mode in modes:
                     self._seen[call.function, name][mode, bool(value)] += 1
         if (
             FORWARD in call.names
             and call.function not in self._learning_modules
             and _is_training(call)
-            and "learning" in _modes(call, event.stage, event.window.step)
+            and "learning" in _modes(one, self._modules)
         ):
             self._learning_modules.add(call.function)
 
@@ -109,7 +128,7 @@ class ModeProposer:
         if len(self._learning_modules) >= _OVERRIDES:
             yield (
                 InputOutputParam(
-                    name="self",
+                    name=_SELF,
                     type="torch.nn.Module",
                     additional_path=(_FLAG,),
                     api_name=FORWARD,
@@ -119,10 +138,38 @@ class ModeProposer:
             )
 
 
+class ModeMonitor(PerCallMonitor):
+    """Judges calls, and follows which modules learn."""
+
+    def __init__(self, params: Sequence[Params]) -> None:
+        self._modules = LearningModules()
+        super().__init__([_claim(one, self._modules) for one in params])
+        kinds = self.interests.kinds | {"var"}
+        self.interests = Interests(kinds=kinds, functions=self.interests.functions)
+
+    def on_event(self, event: Event) -> Iterable[Example]:
+        """Take the next event."""
+        if event.kind != "var":
+            return super().on_event(event)
+        self._modules.on_var(event)
+        return ()
+
+
+@attrs.frozen
+class _Occasion:
+    """A call, and where in a run it was made."""
+
+    call: Call
+    stage: str
+    step: int
+    process: int
+
+
 class _Judge:
     """Judges a call by the mode in which it was made."""
 
-    def __init__(self, params: Params) -> None:
+    def __init__(self, params: Params, modules: LearningModules) -> None:
+        self._modules = modules
         self._given, mode = _parts(params)
         self._expected = _EXPECTED[mode]
 
@@ -131,19 +178,23 @@ class _Judge:
         value = value_of(self._given, one.call, one.end)
         if not isinstance(value, bool | int | float):
             return None
-        for mode in _modes(one.call, one.stage, one.step):
+        occasion = _Occasion(one.call, one.stage, one.step, one.process)
+        for mode in _modes(occasion, self._modules):
             if (expected := self._expected.get(mode)) is not None:
                 if bool(value) is expected:
                     return Verdict(held=True)
-                where = f"{_subject(self._given)} {value} {_WHERE[mode]}"
-                return Verdict(held=False, happened=f"{one.call.function} was called with {where}")
+                how = f"with {self._given.name} {value}"
+                if self._given.name == _SELF:
+                    how = f"in {'training' if value else 'evaluation'} mode"
+                happened = f"{one.call.function} was called {how} {_WHERE[mode]}"
+                return Verdict(held=False, happened=happened)
         return None
 
 
-def _claim(params: Params) -> CallClaim:
+def _claim(params: Params, modules: LearningModules) -> CallClaim:
     given, _ = _parts(params)
-    judged = "call.module." if given.name == "self" else f"call.arg.{given.name}"
-    return CallClaim(given.api_name, _Judge(params), judged=(judged,))
+    judged = "call.module." if given.name == _SELF else f"call.arg.{given.name}"
+    return CallClaim(given.api_name, _Judge(params, modules), judged=(judged,))
 
 
 _EXPECTED: Mapping[str, Mapping[str, bool]] = {
@@ -152,31 +203,38 @@ _EXPECTED: Mapping[str, Mapping[str, bool]] = {
     "grad_mode": {"learning": True, "grad_mode": False},
     "frozen": {"frozen": False},
 }
+# With what stands for on and off.
 _CLAIMS: Mapping[str, str] = {
-    "learning": "on where the model learns",
-    "stage": "on where the model learns and off in evaluation",
-    "grad_mode": "on where the model learns and off where gradients are disabled",
-    "frozen": "off where its weight is frozen",
+    "learning": "{on} whenever the model learns",
+    "stage": "{on} whenever the model learns, and {off} in evaluation",
+    "grad_mode": "{on} whenever the model learns, and {off} where gradients are disabled",
+    "frozen": "{off} where its weight is frozen",
 }
 _WHERE: Mapping[str, str] = {
-    "learning": "where the model learns",
+    "learning": "while the model learns",
     "stage": "in evaluation",
     "grad_mode": "where gradients are disabled",
     "frozen": "though its weight is frozen",
 }
 
 
-def _modes(call: Call, stage: str, step: int) -> Iterator[str]:
+def _modes(one: _Occasion, modules: LearningModules) -> Iterator[str]:
     """Yield the modes in which a call is made; none before the first step, but in evaluation."""
-    evaluates, may_learn = stage in EVALUATES, has_gradients(call)
+    call = one.call
+    evaluates, may_learn = one.stage in EVALUATES, has_gradients(call)
+    if not modules.is_tracked(one.process, call):
+        return
     if evaluates:
         yield "stage"
-    if not may_learn and (step >= 0 or evaluates):
+    if not may_learn and (one.step >= 0 or evaluates):
         yield "grad_mode"
-    if evaluates or not may_learn or step < 0:
+    if evaluates or not may_learn or one.step < 0:
         return
     weight = payload(arguments_of(call).get(_WEIGHT), "tensor")
-    yield "learning" if not weight or weight.get("requires_grad") else "frozen"
+    if weight and not weight.get("requires_grad"):
+        yield "frozen"
+    elif modules.may_learn(one.process, call):
+        yield "learning"
 
 
 def _followed(name: str, seen: Counter[tuple[str, bool]]) -> Iterator[str]:
@@ -203,8 +261,9 @@ def _is_training(call: Call) -> bool:
     return attributes.get(_FLAG) is True
 
 
-def _subject(given: InputOutputParam) -> str:
-    return "the training flag of its module" if given.name == "self" else given.name
+def _type_of(given: InputOutputParam) -> str:
+    """Return the type of module whose method is meant."""
+    return given.api_name.rpartition(".")[0]
 
 
 def _parts(params: Params) -> tuple[InputOutputParam, str]:

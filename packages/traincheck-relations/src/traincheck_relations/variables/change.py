@@ -10,7 +10,13 @@ from traincheck_relations.conditions.properties import (
     optimizer_name,
     variable_properties,
 )
-from traincheck_relations.value import has_changed, is_comparable, is_finite, value_class
+from traincheck_relations.value import (
+    has_changed,
+    is_comparable,
+    is_finite,
+    payload,
+    value_class,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -21,6 +27,8 @@ if TYPE_CHECKING:
 _CLASSED = ("grad",)  # attributes whose values are told apart as none, zero, non_zero
 _CLEARED = ("none", "zero")
 _MAX_NAMED = 8
+# Weights of fewer bits are too coarse to train: there an update that is lost is a bug.
+_PRECISE = frozenset(("float32", "float64", "complex64", "complex128"))
 
 
 def is_told(one: VariableState, other: VariableState, attribute: str) -> bool:
@@ -79,7 +87,7 @@ def is_left_open(
         child: The change.
         before: The variable when the call began.
         after: The variable when it ended.
-        resting: Ids of the variables whose learning rate is zero.
+        resting: Ids of the variables whose learning rate is zero, or whose update may be lost.
     """
     is_frozen = before.attributes.get("requires_grad") is False
     if child.attr_name == "data":
@@ -114,6 +122,34 @@ def is_call_left_open(
 def is_step_skipped(child: VarTypeParam, states: Iterable[VariableState]) -> bool:
     """Whether some gradient is not finite: a scaler then skips the step, and data stays."""
     return child.attr_name == "data" and not all(is_finite(state, "grad") for state in states)
+
+
+def may_be_lost(pairs: Iterable[tuple[VariableState, VariableState]]) -> frozenset[int]:
+    """Return the ids of the variables whose update may be lost in rounding, with nothing wrong.
+
+    What follows a layer may cancel its bias, as a batch norm does, and the softmax of attention
+    that of the keys. Then the gradient of the bias is what rounding leaves of zero. So a vector
+    beside a matrix of the same module, which moved, says nothing.
+    """
+    moved: set[str] = set()
+    vectors: list[VariableState] = []
+    for before, after in pairs:
+        tensor = payload(before.attributes.get("data"), "tensor")
+        if tensor and tensor["shape"] is not None and is_told(before, after, "data"):
+            if not _is_vector(tensor["shape"]):
+                if has_changed(before, after, "data"):
+                    moved.update(map(_module_of, before.names))
+            elif tensor["dtype"] in _PRECISE:
+                vectors.append(before)
+    return frozenset(one.id for one in vectors if not moved.isdisjoint(map(_module_of, one.names)))
+
+
+def _is_vector(shape: Sequence[int]) -> bool:
+    return len(shape) <= 1
+
+
+def _module_of(name: str) -> str:
+    return name.rpartition(".")[0]
 
 
 def _gradient_class(state: VariableState) -> str:

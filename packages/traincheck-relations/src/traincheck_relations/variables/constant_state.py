@@ -20,8 +20,8 @@ import attrs
 from traincheck_relations.api import Example, Interests, RecordRef, Requirements
 from traincheck_relations.conditions.properties import run_properties
 from traincheck_relations.occasion import position_of
+from traincheck_relations.of_model import model_in
 from traincheck_relations.variables.constant_state_candidates import (
-    PARAMETERS,
     STEP_END,
     TRAINS,
     ConstantStateProposer,
@@ -37,7 +37,6 @@ from traincheck_relations.variables.training_steps import (
 )
 from traincheck_trace_schema.invariants import (
     Params,
-    ValueParam,
     VarNameParam,
     VarTypeParam,
 )
@@ -86,7 +85,8 @@ class ConstantStateRelation:
 
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
-        return 0.8 if isinstance(_parts(params)[0], VarTypeParam) else 0.9
+        # What is frozen is a setting, which the next run of the program may well have otherwise.
+        return 0.8 if isinstance(_parts(params)[0], VarTypeParam) else 0.4
 
 
 @attrs.define(eq=False)
@@ -243,15 +243,14 @@ def _parts(params: Params) -> tuple[VarTypeParam | VarNameParam, str]:
     variable, occasion, *layout = params
     if params == (TRAINS, STEP_END):
         return TRAINS, ""
-    named = layout[0] if layout else None
+    model = model_in(layout)
     if (
         not isinstance(variable, VarNameParam)
         or variable.attr_name not in ROLES
         or not isinstance(variable.const_value, bool)
         or (variable.const_value and variable.attr_name == "training")
         or occasion != STEP_END
-        or not isinstance(named, ValueParam)
-        or named.name != PARAMETERS
+        or model is None
     ):
         msg = (
             "ConstantStateRelation takes a VarTypeParam that modules are in training mode, or a "
@@ -259,4 +258,4 @@ def _parts(params: Params) -> tuple[VarTypeParam | VarNameParam, str]:
             f"end; got {params!r}"
         )
         raise TypeError(msg)
-    return variable, str(named.value)
+    return variable, model

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from traincheck_relations.api import Event, Interests
+from traincheck_relations.of_model import of_model
 from traincheck_relations.variables.flags import FLAGS, ConstantFlags, Flags
 from traincheck_relations.variables.model_parts import ModelParts
 from traincheck_relations.variables.name_pattern import summarise
@@ -13,7 +14,6 @@ from traincheck_relations.variables.training_steps import FUNCTIONS, KINDS, Trai
 from traincheck_trace_schema.invariants import (
     OccasionParam,
     Params,
-    ValueParam,
     VarNameParam,
     VarTypeParam,
 )
@@ -21,7 +21,6 @@ from traincheck_trace_schema.invariants import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PARAMETERS = "parameters"  # the name of the param that tells one model from another
 STEP_END = OccasionParam(phase="step_end")
 TRAINS = VarTypeParam(var_type="torch.nn.Module", attr_name="training", const_value=True)
 # More parts than these are no decision that somebody made.
@@ -72,7 +71,7 @@ class ConstantStateProposer:
                     var_name=pattern, var_type=var_type, attr_name=attribute, const_value=value
                 ),
                 STEP_END,
-                ValueParam(name=PARAMETERS, value=layout),
+                of_model(layout),
             )
 
     def _take(self, event: Event) -> None:

@@ -3,8 +3,10 @@
 Everything is looked at when an optimizer's step begins. Claims are made of
 
 - each parameter that requires a gradient and has one that is not zero: some optimizer holds it;
-- a hyper-parameter, such as `weight_decay`, of the group that holds a parameter: it is zero, or is
-  not. Only optimizers whose groups differ in it are asked: the others make no distinction;
+- a hyper-parameter, such as `weight_decay`, of the group that holds a vector (a bias, or the weight
+  of a norm): it is zero, or is not. Of matrices nothing is claimed, since some leave embeddings out
+  and some don't. Only optimizers whose groups differ in it are asked: the others make no
+  distinction;
 - the groups of the optimizer: the learning rate of at least one is not zero. A single step without
   says nothing, as where a warm-up begins or a decay ends at zero.
 """
@@ -22,7 +24,7 @@ from traincheck_relations.conditions.properties import (
 )
 from traincheck_relations.occasion import evidence_of, position_of
 from traincheck_relations.order.protocol import OPTIMIZER_STEP
-from traincheck_relations.value import value_class
+from traincheck_relations.value import payload, value_class
 from traincheck_relations.variables.holding import Holdings, is_at_rest, number
 from traincheck_relations.variables.observed import is_of_parameters, looked_at
 from traincheck_trace_schema.invariants import OccasionParam, Params, VarTypeParam
@@ -92,8 +94,8 @@ class HeldByOptimizerRelation:
             return f"Each optimizer that steps has a group whose {_RATE} is not zero"
         found = "zero" if variable.post_value == "zero" else "not zero"
         return (
-            f"The {variable.attr_name} with which an optimizer steps is {found} for each parameter "
-            "(of optimizers whose groups differ in it)"
+            f"Where the groups of an optimizer differ in {variable.attr_name}, it is {found} for "
+            "each parameter of one dimension (biases, norms)"
         )
 
     def likelihood(self, params: Params) -> float:
@@ -212,7 +214,8 @@ class HeldByOptimizerMonitor:
         about_run = run_properties(event)
         for state in looked_at(event).values():
             mine = [one for one in self._holdings.groups_of(event, state) if one in groups]
-            if not mine or state.attributes.get("requires_grad") is not True:
+            is_trained = state.attributes.get("requires_grad") is True
+            if not mine or not is_trained or not _is_vector(state):
                 continue
             context = {**about_run, **_facts(state)}
             for name in sorted(settings):
@@ -281,11 +284,15 @@ def _is_trained(state: VariableState) -> bool:
 def _facts(state: VariableState) -> Context:
     """Return what is known of a variable apart from who holds it; names are of one program."""
     facts = variable_properties(state)
-    dimensions = facts.get("var.ndim")
     for name in ("var.name", "var.held", "var.ndim", "var.dtype", "var.grad"):
         facts.pop(name, None)
-    # That biases and norms are vectors is no accident, as other numbers of dimensions are.
-    return facts if dimensions is None else {**facts, "var.is_vector": dimensions == 1}
+    return facts
+
+
+def _is_vector(state: VariableState) -> bool:
+    """Whether a parameter is told to have one dimension."""
+    shape = payload(state.attributes.get("data"), "tensor").get("shape")
+    return isinstance(shape, list) and len(shape) == 1
 
 
 def _parts(params: Params) -> VarTypeParam:

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from traincheck_relations.api import Event, VariableState
 
 _FOLLOWED = ("parameter", "buffer", "module")
+
+
+def digest_of_names(parameters: Iterable[str]) -> str:
+    """Return what tells one model from another, 16 hex digits."""
+    text = "\n".join(sorted(parameters))
+    return sha256(text.encode()).hexdigest()[:16]
 
 
 @attrs.define(eq=False)
@@ -76,8 +82,7 @@ class ModelParts:
         """
         process = self._processes[event.process]
         if process.layout is None:
-            text = "\n".join(sorted(process.parameters))
-            process.layout = sha256(text.encode()).hexdigest()[:16]
+            process.layout = digest_of_names(process.parameters)
         return process.layout
 
     @staticmethod

@@ -9,7 +9,8 @@
 Judged is each training step in which an optimizer stepped, when the next one begins. A step with
 evaluation says nothing, nor does a module that is in evaluation mode while its model is in training
 mode (it is frozen), nor for n = 1 a model that no optimizer trains. Where steps were left out, the
-next change is waited for.
+next change is waited for. When an average begins, and how often it follows, is a setting: a period
+is asked for once the run has kept it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import attrs
 from traincheck_relations.api import Example, Interests, Requirements
 from traincheck_relations.conditions.properties import run_properties
 from traincheck_relations.occasion import position_of
+from traincheck_relations.variables.period_claim import PeriodClaim
 from traincheck_relations.variables.step_sights import Key, StepSight, StepSights
 from traincheck_relations.variables.training_steps import (
     FUNCTIONS,
@@ -29,17 +31,14 @@ from traincheck_relations.variables.training_steps import (
     TrainingStep,
     TrainingSteps,
 )
-from traincheck_trace_schema.invariants import Params, ValueParam, VarNameParam, VarTypeParam
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from traincheck_relations.api import Event, Gap, Monitor, Proposer
-    from traincheck_trace_schema.invariants import Invariant
+    from traincheck_trace_schema.invariants import Invariant, Params
     from traincheck_trace_schema.window import Window
 
-_EVERY = "every"
-_PARAMETERS = "parameters"  # the name of the param that tells one model from another
 _ENOUGH = 3  # equal periods in a row; how many make an invariant is up to inference
 
 
@@ -55,7 +54,7 @@ class VarPeriodicChangeRelation:
 
     def requires(self, params: Params) -> Requirements:
         """Say what must be recorded to evaluate `params`."""
-        claim = _Claim.of(params)
+        claim = PeriodClaim.of(params)
         variables = {"module": frozenset(("training",))}
         variables["parameter" if claim.is_of_model else "buffer"] = frozenset(("data",))
         if not claim.is_of_model:
@@ -68,7 +67,7 @@ class VarPeriodicChangeRelation:
 
     def describe(self, params: Params) -> str:
         """Say in one sentence what `params` claim."""
-        claim = _Claim.of(params)
+        claim = PeriodClaim.of(params)
         what = (
             f"The parameters of {claim.key[0]} change"
             if claim.is_of_model
@@ -84,66 +83,15 @@ class VarPeriodicChangeRelation:
     def without_implied(self, invariants: Sequence[Invariant]) -> Sequence[Invariant]:
         """Keep one buffer of those of a type of module that change alike."""
         kept: dict[object, Invariant] = {}
-        for one in sorted(invariants, key=lambda one: _Claim.of(one.params).key):
-            claim = _Claim.of(one.params)
+        for one in sorted(invariants, key=lambda one: PeriodClaim.of(one.params).key):
+            claim = PeriodClaim.of(one.params)
             alike = claim.key[0], claim.every, claim.layout, repr(one.precondition)
             kept.setdefault(alike, one)
         return list(kept.values())
 
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
-        return 0.8 if _Claim.of(params).every <= 1 else 0.5
-
-
-@attrs.frozen
-class _Claim:
-    """What params claim."""
-
-    key: Key
-    every: int
-    layout: str | None  # of the model that is meant; None: any
-
-    @property
-    def is_of_model(self) -> bool:
-        """Whether it is about the parameters of a model."""
-        return not self.key[1]
-
-    @classmethod
-    def of(cls, params: Params) -> _Claim:
-        """Read params.
-
-        Raises:
-            TypeError: They are others than this relation has.
-        """
-        variable, *values = params
-        named = {one.name: one.value for one in values if isinstance(one, ValueParam)}
-        every, layout = named.get(_EVERY), named.get(_PARAMETERS)
-        if (
-            isinstance(every, int)
-            and len(values) == len(named)
-            and named.keys() <= {_EVERY, _PARAMETERS}
-        ):
-            told = None if layout is None else str(layout)
-            if isinstance(variable, VarTypeParam):
-                return cls((variable.var_type, variable.attr_name), every, told)
-            if isinstance(variable, VarNameParam) and variable.attr_name == "data":
-                return cls((variable.var_name, ""), every, told)
-        msg = (
-            "VarPeriodicChangeRelation takes a variable, the ValueParam 'every', and perhaps the "
-            f"ValueParam 'parameters', got {params!r}"
-        )
-        raise TypeError(msg)
-
-    def params(self) -> Params:
-        """Write it as params."""
-        name, attribute = self.key
-        variable = (
-            VarNameParam(var_name=name, attr_name="data")
-            if self.is_of_model
-            else VarTypeParam(var_type=name, attr_name=attribute)
-        )
-        of = () if self.layout is None else (ValueParam(name=_PARAMETERS, value=self.layout),)
-        return variable, ValueParam(name=_EVERY, value=self.every), *of
+        return 0.8 if PeriodClaim.of(params).layout is None else 0.5
 
 
 @attrs.define(eq=False)
@@ -205,16 +153,16 @@ class PeriodicChangeProposer:
             periods = {one.period for one in rhythms if one.period is not None}
             regular = all(one.is_regular for one in rhythms)
             if key[1] and 1 in periods:
-                yield _Claim(key, 1, None).params()
+                yield PeriodClaim(key, 1, None).params()
             elif (
                 len(periods) == 1
                 and regular
                 and layout
                 and all(one.times >= _ENOUGH for one in rhythms)
             ):
-                yield _Claim(key, periods.pop(), layout).params()
+                yield PeriodClaim(key, periods.pop(), layout).params()
             if key[1] and key in self._evaluating:
-                yield _Claim(key, 0, None).params()
+                yield PeriodClaim(key, 0, None).params()
 
 
 class PeriodicChangeMonitor:
@@ -224,12 +172,13 @@ class PeriodicChangeMonitor:
 
     def __init__(self, params: Sequence[Params]) -> None:
         self._steps = TrainingSteps()
-        self._claims: defaultdict[Key, list[tuple[int, _Claim]]] = defaultdict(list)
+        self._claims: defaultdict[Key, list[tuple[int, PeriodClaim]]] = defaultdict(list)
         for index, param in enumerate(params):
-            claim = _Claim.of(param)
+            claim = PeriodClaim.of(param)
             self._claims[claim.key].append((index, claim))
         self._sights = StepSights(frozenset(self._claims))
         self._last: dict[tuple[int, str], int] = {}  # by process and name: the last change
+        self._kept: set[tuple[int, str, int]] = set()  # by process and name: periods seen
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
@@ -265,7 +214,7 @@ class PeriodicChangeMonitor:
                 if claim.layout not in {None, layout}:
                     continue
                 happened = _judge(claim.every, sight, step, last)
-                if happened is not None:
+                if happened is not None and self._is_asked(key, claim, is_kept=not happened):
                     yield Example(
                         param=index,
                         held=not happened,
@@ -278,6 +227,13 @@ class PeriodicChangeMonitor:
                 self._last[key] = step.number
             elif not step.is_adjacent:
                 self._last.pop(key, None)
+
+    def _is_asked(self, key: tuple[int, str], claim: PeriodClaim, *, is_kept: bool) -> bool:
+        """Whether a variable is to keep a period: one that is a setting, if the run kept it."""
+        period = *key, claim.every
+        if is_kept:
+            self._kept.add(period)
+        return claim.layout is None or period in self._kept
 
 
 def _judge(every: int, sight: StepSight, step: TrainingStep, last: int | None) -> str | None:
