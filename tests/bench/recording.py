@@ -1,8 +1,9 @@
 """What recording costs a training program, beside the program alone and beside the peer.
 
-Each workload is run plain, recorded in full, by a plan of 40 functions and all parameters, and with
-no step sampled but the first; in turn, several times. Of the CPU time of each run's steps the
-median is taken, and of the medians the best: other programs on the machine only ever add to it.
+Each workload is run plain, recorded in full, by a plan of 40 functions and all parameters, by the
+plan of invariants that were learnt from it (of 100 of them, if there are more), and with no step
+sampled but the first; in turn, several times. Of the CPU time of each run's steps the median is
+taken, and of the medians the best: other programs on the machine only ever add to it.
 The mean is printed beside it, since what is written in batches falls into few steps. The floor is
 the program with digests of its parameters and gradients once a step, and nothing else. Start-up is
 what a run took outside its steps, evaluation and end included, and what the launcher takes of
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING
 import attrs
 from overhead.peer import Peer
 from overhead.programs import SCRIPTS, WORKLOADS, Workload
-from overhead.recorded import NEVER, figures, plan_from, prepare, prepare_floor
+from overhead.recorded import NEVER, figures, plan_from, plan_of_invariants, prepare, prepare_floor
 from overhead.runs import Best, Run, run, seconds
 from overhead.table import Result, print_result, print_targets
 
@@ -64,6 +65,7 @@ class Bench:
             noise=_noise(runs["plain"]),
             full=best["full"],
             plan=best["plan"],
+            invariants=best["invariants"],
             unsampled=best["unsampled"],
             floor=best["floor"],
             launcher_s=self.launcher_s,
@@ -76,10 +78,12 @@ class Bench:
         full = prepare(workload, folder / "full", None, EVERY_STEP)
         self._run(workload, full, folder)
         plan = plan_from(folder / "full")
+        learnt = plan_of_invariants(folder / "full")
         return {
             "plain": workload.path,
             "full": full,
             "plan": prepare(workload, folder / "plan", plan, EVERY_STEP),
+            "invariants": prepare(workload, folder / "invariants", learnt, EVERY_STEP),
             "unsampled": prepare(workload, folder / "unsampled", None, ONLY_THE_FIRST),
             "floor": prepare_floor(workload, folder / "floor"),
         }

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 import statistics
+import subprocess
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import ujson
+from overhead.programs import SCRIPTS
 
 from traincheck_instrument.settings import RecordingSettings
+from traincheck_relations.planning import plan_for
+from traincheck_trace_schema.invariant_file import read_invariant_files
 from traincheck_trace_schema.plan import FunctionPlan, Plan, VariablePlan
 from traincheck_trace_schema.plan_file import write_plan
 
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from traincheck_trace_schema.records import Sampling
 
 FUNCTIONS = 40
+INVARIANTS = 100
 NEVER = 1_000_000  # steps between two that are sampled
 _ENTRY = """\
 from traincheck_instrument.entry import run_program
@@ -113,6 +118,17 @@ def plan_from(trace: Path) -> Plan:
     variables = (VariablePlan(role="parameter", attributes=("data", "grad", "requires_grad")),)
     observe = ("torch.optim.Optimizer.step", "torch.Tensor.backward")
     return Plan(id="sampled", functions=functions, variables=variables, observe=observe)
+
+
+def plan_of_invariants(trace: Path) -> Plan:
+    """Return the plan of a hundred invariants that a trace gives, or of all if there are fewer."""
+    learnt = trace / "invariants.json"
+    subprocess.run(
+        [SCRIPTS / "traincheck-infer", "-f", trace, "-o", learnt], check=True, capture_output=True
+    )
+    invariants = read_invariant_files([learnt]).invariants
+    draw = random.Random(0)  # noqa: S311  as above
+    return plan_for(draw.sample(invariants, min(len(invariants), INVARIANTS)))
 
 
 def figures(trace: Path) -> TraceFigures:
