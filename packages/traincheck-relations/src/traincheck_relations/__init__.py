@@ -4,6 +4,7 @@ from traincheck_relations.__about__ import __version__
 from traincheck_relations.api import (
     Call,
     Event,
+    EventMonitor,
     Example,
     Gap,
     Interests,
@@ -20,6 +21,7 @@ from traincheck_relations.per_call import PerCallRelation
 __all__ = [
     "Call",
     "Event",
+    "EventMonitor",
     "Example",
     "Gap",
     "Interests",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
@@ -190,6 +191,29 @@ class Monitor(Protocol):
 
     def on_end(self, *, complete: bool) -> Iterable[Example]:
         """The run is over."""
+
+
+class EventMonitor(ABC):
+    """A monitor that judges at events alone; a gap, and the ends of windows, are nothing to it."""
+
+    interests: Interests
+
+    @abstractmethod
+    def on_event(self, event: Event) -> Iterable[Example]:
+        """Take the next event."""
+
+    def on_window_end(self, window: Window) -> Iterable[Example]:
+        """Every rank has left this window."""
+        del window
+        return ()
+
+    def on_gap(self, gap: Gap) -> None:  # noqa: B027  it may be of concern, and need not be
+        """Forget what reaches across the gap."""
+
+    def on_end(self, *, complete: bool) -> Iterable[Example]:
+        """The run is over."""
+        del complete
+        return ()
 
 
 class Relation(Protocol):

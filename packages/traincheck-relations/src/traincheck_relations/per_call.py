@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import attrs
 
-from traincheck_relations.api import Call, Example, Interests, RawRecord, Requirements
+from traincheck_relations.api import Call, EventMonitor, Example, Interests, RawRecord, Requirements
 from traincheck_relations.conditions.properties import call_properties, run_properties
 from traincheck_relations.occasion import evidence_of, position_of
 from traincheck_trace_schema.invariants import APIParam
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from traincheck_relations.api import Context, Event, Gap
     from traincheck_trace_schema.invariants import Params
-    from traincheck_trace_schema.window import Window
 
 
 @attrs.frozen(eq=False)
@@ -130,7 +129,7 @@ class PerCallProposer:
             yield (APIParam(api_full_name=function),)
 
 
-class PerCallMonitor:
+class PerCallMonitor(EventMonitor):
     """Judges each call when it returns, in the context in which it began.
 
     A judge knows the arguments, the result, and where in the run the call began.
@@ -159,20 +158,10 @@ class PerCallMonitor:
             return ()
         return self._examples(begin, event, event.call)
 
-    def on_window_end(self, window: Window) -> Iterable[Example]:
-        """Do nothing: a call is judged when it returns."""
-        del window
-        return ()
-
     def on_gap(self, gap: Gap) -> None:
         """Forget the calls that were open when records were lost."""
         for key in [key for key in self._begun if key[0] == gap.process]:
             del self._begun[key]
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing: a call without an end is no occasion."""
-        del complete
-        return ()
 
     def _examples(self, begin: Event, end: Event, call: Call) -> Iterator[Example]:
         returned = Returned(

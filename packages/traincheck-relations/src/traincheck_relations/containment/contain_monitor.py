@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import attrs
 
 from traincheck_relations.api import (
     Call,
     Event,
+    EventMonitor,
     Example,
     Gap,
     Interests,
@@ -41,9 +41,6 @@ from traincheck_relations.variables.observed import ObservedCall, ObservedCalls
 from traincheck_trace_schema.invariants import APIParam, Free, Params, VarTypeParam
 from traincheck_trace_schema.values import Scalar
 
-if TYPE_CHECKING:
-    from traincheck_trace_schema.window import Window
-
 _KINDS = frozenset(("call_begin", "call_end", "call_error", "observe", "var"))
 
 
@@ -56,7 +53,7 @@ class _OpenParent:
     called_as_asked: set[int] = attrs.field(factory=set)  # params that ask for arguments
 
 
-class ContainMonitor:
+class ContainMonitor(EventMonitor):
     """Evaluates what calls contain, when they end."""
 
     def __init__(self, params: Sequence[Params]) -> None:
@@ -95,21 +92,11 @@ class ContainMonitor:
             return ()
         return self._call_examples(event, event.call)
 
-    def on_window_end(self, window: Window) -> Iterable[Example]:
-        """Do nothing: calls are evaluated when they end."""
-        del window
-        return ()
-
     def on_gap(self, gap: Gap) -> None:
         """Forget the calls that were open when records were lost."""
         self._observed.forget(gap.process)
         for key in [key for key in self._open if key[0] == gap.process]:
             del self._open[key]
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing: a call without an end is no occasion."""
-        del complete
-        return ()
 
     def _begin(self, event: Event, call: Call) -> None:
         as_asked = {

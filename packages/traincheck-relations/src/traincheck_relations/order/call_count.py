@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
-from traincheck_relations.api import Context, Event, Example, Gap, Interests, Position, RecordRef
+from traincheck_relations.api import (
+    Context,
+    Event,
+    EventMonitor,
+    Example,
+    Gap,
+    Interests,
+    Position,
+    RecordRef,
+)
 from traincheck_relations.order.call_count_claims import CallCount, without_implied
 from traincheck_relations.order.protocol import CORE, ZERO_GRAD, counted_names, requirements
 from traincheck_relations.order.step_bounds import step_properties
@@ -21,7 +30,6 @@ if TYPE_CHECKING:
 
     from traincheck_relations.api import Monitor, Proposer, Requirements
     from traincheck_trace_schema.invariants import Invariant, Params
-    from traincheck_trace_schema.window import Window
 
 
 # So many steps in a row with a call make one without it a finding: a scheduler that steps once in
@@ -60,7 +68,7 @@ class CallCountRelation:
         return 0.7 if CORE.issuperset(CallCount.of(params).functions) else 0.5
 
 
-class CallCountMonitor:
+class CallCountMonitor(EventMonitor):
     """Judges each training step that was recorded whole, when the next one begins."""
 
     def __init__(self, claims: Sequence[CallCount]) -> None:
@@ -78,19 +86,9 @@ class CallCountMonitor:
         step = self._counter.on_event(event)
         return () if step is None else self._judge(step, event)
 
-    def on_window_end(self, window: Window) -> Iterable[Example]:
-        """Do nothing: a step is judged when the process begins the next."""
-        del window
-        return ()
-
     def on_gap(self, gap: Gap) -> None:
         """Forget the step in which records are missing."""
         self._counter.on_gap(gap)
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing: the last step may have ended anywhere."""
-        del complete
-        return ()
 
     def _judge(self, step: StepCounts, end: Event) -> Iterator[Example]:
         context = step_properties(step.begin)

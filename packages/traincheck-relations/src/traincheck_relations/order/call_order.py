@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from traincheck_relations.api import Call, Context, Event, Example, Gap, Interests, RecordRef
+from traincheck_relations.api import (
+    Call,
+    Context,
+    Event,
+    EventMonitor,
+    Example,
+    Gap,
+    Interests,
+    RecordRef,
+)
 from traincheck_relations.occasion import evidence_of, position_of
 from traincheck_relations.order.protocol import (
     CORE,
@@ -27,7 +36,6 @@ from traincheck_relations.order.turns import CALL_KINDS, Lane, Turns, lane_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from traincheck_trace_schema.window import Window
 
 _ANYONE: Final = ""  # stands for whichever object a call is about, or none
 _NEVER = -1
@@ -68,7 +76,7 @@ class _Occasion:
     begun: int
 
 
-class OrderMonitor:
+class OrderMonitor(EventMonitor):
     """Judges orders, at the end of each turn of their triggers."""
 
     def __init__(self, orders: Sequence[Order]) -> None:
@@ -114,20 +122,10 @@ class OrderMonitor:
         self._forget(event.process)
         return ()
 
-    def on_window_end(self, window: Window) -> Iterable[Example]:
-        """Do nothing: a turn is judged when it ends."""
-        del window
-        return ()
-
     def on_gap(self, gap: Gap) -> None:
         """Forget the calls before the gap."""
         self._steps.on_gap(gap)
         self._forget(gap.process)
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing: what was not called again until the end leaves open what would have come."""
-        del complete
-        return ()
 
     def _forget(self, process: int) -> None:
         self._turns.forget(process)

@@ -13,7 +13,15 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, ClassVar
 
-from traincheck_relations.api import Event, Example, Interests, Monitor, Proposer, Requirements
+from traincheck_relations.api import (
+    Event,
+    EventMonitor,
+    Example,
+    Interests,
+    Monitor,
+    Proposer,
+    Requirements,
+)
 from traincheck_relations.conditions.properties import run_properties
 from traincheck_relations.occasion import position_of
 from traincheck_relations.of_model import is_of_model, model_in, of_model
@@ -23,9 +31,8 @@ from traincheck_trace_schema.invariants import InputOutputParam, Params, ValuePa
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from traincheck_relations.api import Call, Gap
+    from traincheck_relations.api import Call
     from traincheck_trace_schema.values import Json, Scalar
-    from traincheck_trace_schema.window import Window
 
 _FUNCTIONAL = "torch.nn.functional."
 # A function that has one of these decides by its arguments what is computed.
@@ -104,7 +111,7 @@ class ConstantArgumentProposer:
                 )
 
 
-class ConstantArgumentMonitor:
+class ConstantArgumentMonitor(EventMonitor):
     """Judges each call when it begins."""
 
     def __init__(self, params: Sequence[Params]) -> None:
@@ -122,19 +129,6 @@ class ConstantArgumentMonitor:
         if call is None or not _learns(event, call):
             return ()
         return self._examples(event, call)
-
-    def on_window_end(self, window: Window) -> Iterable[Example]:
-        """Do nothing: a call is judged when it begins."""
-        del window
-        return ()
-
-    def on_gap(self, gap: Gap) -> None:
-        """Do nothing: a call that was recorded tells its arguments."""
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing."""
-        del complete
-        return ()
 
     def _examples(self, event: Event, call: Call) -> Iterator[Example]:
         for name in call.names:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
-from traincheck_relations.api import Call, Event, Example, Interests
+from traincheck_relations.api import Call, Event, EventMonitor, Example, Interests
 from traincheck_relations.conditions.properties import (
     FORWARD,
     call_properties,
@@ -54,7 +54,7 @@ class Sighting:
     event: Event
 
 
-class DistinctMonitor:
+class DistinctMonitor(EventMonitor):
     """Compares contents as calls return; between ranks, when all have left a window."""
 
     def __init__(
@@ -106,11 +106,6 @@ class DistinctMonitor:
             del self._last[key]
         if self._has_ranks():
             self._lost.add(gap.window)
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing: what could be compared was."""
-        del complete
-        return ()
 
     def _has_ranks(self) -> bool:
         return any(one.between == "ranks" for of in self._claims.values() for _, one in of)

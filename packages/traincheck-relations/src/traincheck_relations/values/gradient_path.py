@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import attrs
 
-from traincheck_relations.api import Event, Example, Interests, Monitor, Proposer, Requirements
+from traincheck_relations.api import (
+    Event,
+    EventMonitor,
+    Example,
+    Interests,
+    Monitor,
+    Proposer,
+    Requirements,
+)
 from traincheck_relations.conditions.properties import (
     FORWARD,
     is_in_tracked,
@@ -38,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from traincheck_relations.api import Call, Gap
-    from traincheck_trace_schema.window import Window
 
 _ENOUGH_CALLS = 2  # in one step: with a single one, nothing is detached on purpose
 
@@ -132,7 +139,7 @@ class _Step:
     last: Event | None = None
 
 
-class PathMonitor:
+class PathMonitor(EventMonitor):
     """Judges a step when the next one begins."""
 
     def __init__(self, params: Sequence[Params]) -> None:
@@ -165,20 +172,10 @@ class PathMonitor:
             self._take(event, call)
         return ()
 
-    def on_window_end(self, window: Window) -> Iterable[Example]:
-        """Do nothing: a step is judged when the next one begins."""
-        del window
-        return ()
-
     def on_gap(self, gap: Gap) -> None:
         """Take note that the step of the process is not whole."""
         number, _ = self._current.get(gap.process, (-1, False))
         self._current[gap.process] = number, False
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing: the last step may have ended anywhere."""
-        del complete
-        return ()
 
     def _take_optimizer(self, event: Event) -> None:
         record = event.record

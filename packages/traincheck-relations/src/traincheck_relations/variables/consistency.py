@@ -15,6 +15,7 @@ import attrs
 
 from traincheck_relations.api import (
     Event,
+    EventMonitor,
     Example,
     Gap,
     Interests,
@@ -113,7 +114,7 @@ class _Occasion:
     role: str
 
 
-class ConsistencyMonitor:
+class ConsistencyMonitor(EventMonitor):
     """Compares ranks when they have all left a window, and tied names at once."""
 
     def __init__(self, params: Sequence[Params]) -> None:
@@ -179,11 +180,6 @@ class ConsistencyMonitor:
         self._blind.add((gap.process, gap.window))
         for by_rank in self._sights.get(gap.window, {}).values():
             by_rank.pop(gap.rank, None)
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing: every window has ended."""
-        del complete
-        return ()
 
     def _see(self, event: Event, function: str | None, phase: str, role: str) -> None:
         if (event.process, event.window) in self._blind:

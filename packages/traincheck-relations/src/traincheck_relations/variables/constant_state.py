@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
-from traincheck_relations.api import Example, Interests, RecordRef, Requirements
+from traincheck_relations.api import EventMonitor, Example, Interests, RecordRef, Requirements
 from traincheck_relations.conditions.properties import run_properties
 from traincheck_relations.occasion import position_of
 from traincheck_relations.of_model import model_in
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from traincheck_relations.api import Event, Gap, Monitor, Proposer
-    from traincheck_trace_schema.window import Window
 
 _MAX_NAMED = 3
 
@@ -97,7 +96,7 @@ class _Part:
     wrong: set[str] = attrs.field(factory=set)
 
 
-class ConstantStateMonitor:
+class ConstantStateMonitor(EventMonitor):
     """Keeps for each part which of its flags are wrong; looks at that when a step has ended."""
 
     interests = Interests(kinds=KINDS, functions=FUNCTIONS)
@@ -128,19 +127,9 @@ class ConstantStateMonitor:
             return ()
         return (*self._part_examples(event, step), *self._training_examples(event, step))
 
-    def on_window_end(self, window: Window) -> Iterable[Example]:
-        """Do nothing: a step is judged when the next one begins."""
-        del window
-        return ()
-
     def on_gap(self, gap: Gap) -> None:
         """Give up the step in which records are missing."""
         self._steps.on_gap(gap)
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing: nobody knows if the last step was whole."""
-        del complete
-        return ()
 
     def _take(self, event: Event) -> None:
         role = event.record["role"]

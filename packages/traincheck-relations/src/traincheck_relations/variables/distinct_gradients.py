@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
-from traincheck_relations.api import Example, Interests, Requirements
+from traincheck_relations.api import EventMonitor, Example, Interests, Requirements
 from traincheck_relations.conditions.properties import (
     call_properties,
     run_properties,
@@ -25,8 +25,7 @@ from traincheck_trace_schema.invariants import OccasionParam, Params, VarTypePar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from traincheck_relations.api import Event, Gap, Monitor, Proposer, VariableState
-    from traincheck_trace_schema.window import Window
+    from traincheck_relations.api import Event, Monitor, Proposer, VariableState
 
 _CLAIM: Params = (
     VarTypeParam(var_type="torch.nn.Parameter", attr_name="grad"),
@@ -90,7 +89,7 @@ class DistinctGradientProposer:
         return (_CLAIM,) if self._has_distinct else ()
 
 
-class DistinctGradientMonitor:
+class DistinctGradientMonitor(EventMonitor):
     """Compares the gradients of a process with one another when an optimizer's step begins."""
 
     interests = Interests(kinds=frozenset(("observe",)))
@@ -101,20 +100,6 @@ class DistinctGradientMonitor:
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
         return self._examples(event) if _is_begin_of_step(event) else ()
-
-    def on_window_end(self, window: Window) -> Iterable[Example]:
-        """Do nothing: gradients are compared at once."""
-        del window
-        return ()
-
-    def on_gap(self, gap: Gap) -> None:
-        """Do nothing: an observation stands for itself."""
-        del gap
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing, as above."""
-        del complete
-        return ()
 
     def _examples(self, event: Event) -> Iterator[Example]:
         compared = _compared(event)

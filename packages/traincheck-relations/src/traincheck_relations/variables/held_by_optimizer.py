@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, ClassVar
 
-from traincheck_relations.api import Context, Example, Interests, Requirements
+from traincheck_relations.api import Context, EventMonitor, Example, Interests, Requirements
 from traincheck_relations.conditions.properties import (
     object_name,
     run_properties,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from traincheck_relations.api import Call, Event, Gap, Monitor, Proposer, VariableState
     from traincheck_trace_schema.values import Json
-    from traincheck_trace_schema.window import Window
 
 _PARAMETER = "torch.nn.Parameter"
 _OPTIMIZER = "torch.optim.Optimizer"
@@ -136,7 +135,7 @@ class HeldByOptimizerProposer:
                 yield VarTypeParam(var_type=_PARAMETER, attr_name=name, post_value=value), _BEGIN
 
 
-class HeldByOptimizerMonitor:
+class HeldByOptimizerMonitor(EventMonitor):
     """Looks at parameters and groups when a step begins."""
 
     interests = Interests(kinds=frozenset(("observe", "var")))
@@ -170,20 +169,10 @@ class HeldByOptimizerMonitor:
             return ()
         return (*self._held_examples(event, call), *self._setting_examples(event, call))
 
-    def on_window_end(self, window: Window) -> Iterable[Example]:
-        """Do nothing: a step is judged when it begins."""
-        del window
-        return ()
-
     def on_gap(self, gap: Gap) -> None:
         """Forget how many steps had no learning rate."""
         for key in [key for key in self._without_rate if key[0] == gap.process]:
             del self._without_rate[key]
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing: a step is judged when it begins."""
-        del complete
-        return ()
 
     def _held_examples(self, event: Event, call: Call) -> Iterator[Example]:
         if not self._held or "requires_grad" not in event.record["attributes"]:

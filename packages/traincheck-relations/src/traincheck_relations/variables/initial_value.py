@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, ClassVar
 
-from traincheck_relations.api import Example, Interests, RecordRef, Requirements
+from traincheck_relations.api import EventMonitor, Example, Interests, RecordRef, Requirements
 from traincheck_relations.occasion import position_of
 from traincheck_relations.of_model import is_of_model, model_in, of_model
 from traincheck_relations.order.protocol import OPTIMIZER_STEP
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from traincheck_relations.api import Event, Gap, Monitor, Proposer, VariableState
     from traincheck_relations.variables.beginnings import Key, Start
-    from traincheck_trace_schema.window import Window
 
 _DIFFER = ValueParam(name="all_equal", value=False)
 _RESUME = "torch.optim.Optimizer.load_state_dict"
@@ -98,7 +97,7 @@ class InitialValueProposer:
             )
 
 
-class InitialValueMonitor:
+class InitialValueMonitor(EventMonitor):
     """Says in each of the first training steps with what it began."""
 
     interests = Interests(kinds=KINDS, functions=FUNCTIONS)
@@ -121,19 +120,9 @@ class InitialValueMonitor:
             for example in _examples(index, event, beginning.starts.get(key, ()))
         ]
 
-    def on_window_end(self, window: Window) -> Iterable[Example]:
-        """Do nothing: steps are judged when their optimizer begins."""
-        del window
-        return ()
-
     def on_gap(self, gap: Gap) -> None:
         """Give up what may have trained where records are missing."""
         self._beginnings.on_gap(gap)
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing: what does not train is no occasion."""
-        del complete
-        return ()
 
 
 def _examples(index: int, event: Event, starts: Sequence[Start]) -> Iterator[Example]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
-from traincheck_relations.api import Example, Interests, Requirements
+from traincheck_relations.api import EventMonitor, Example, Interests, Requirements
 from traincheck_relations.conditions.properties import call_properties
 from traincheck_relations.occasion import evidence_of, position_of
 from traincheck_relations.order.protocol import OPTIMIZER_STEP
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from traincheck_relations.api import Event, Gap, Monitor, Proposer, VariableState
-    from traincheck_trace_schema.window import Window
 
 _FACTOR = 10  # from one step to the next; a rate that is right moves weights by per cents
 _SETTLED = 3  # steps that begin with a parameter that is not zero, before the claim is made
@@ -89,7 +88,7 @@ class MovementProposer:
         return (_CLAIM,) if self._tells_norms else ()
 
 
-class MovementMonitor:
+class MovementMonitor(EventMonitor):
     """Compares the norms of parameters around each step of an optimizer."""
 
     interests = Interests(kinds=frozenset(("observe",)))
@@ -104,19 +103,9 @@ class MovementMonitor:
         observed = self._observed.on_observe(event)
         return () if observed is None else self._examples(event, observed)
 
-    def on_window_end(self, window: Window) -> Iterable[Example]:
-        """Do nothing: calls are evaluated when they end."""
-        del window
-        return ()
-
     def on_gap(self, gap: Gap) -> None:
         """Forget the calls that were open when records were lost."""
         self._observed.forget(gap.process)
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing: a call without an end is no occasion."""
-        del complete
-        return ()
 
     def _examples(self, event: Event, observed: ObservedCall) -> Iterator[Example]:
         call = observed.call

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
-from traincheck_relations.api import Example, Interests, Requirements
+from traincheck_relations.api import EventMonitor, Example, Interests, Requirements
 from traincheck_relations.conditions.properties import run_properties
 from traincheck_relations.occasion import position_of
 from traincheck_relations.variables.period_claim import PeriodClaim
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from traincheck_relations.api import Event, Gap, Monitor, Proposer
     from traincheck_trace_schema.invariants import Invariant, Params
-    from traincheck_trace_schema.window import Window
 
 _ENOUGH = 3  # equal periods in a row; how many make an invariant is up to inference
 
@@ -165,7 +164,7 @@ class PeriodicChangeProposer:
                 yield PeriodClaim(key, 0, None).params()
 
 
-class PeriodicChangeMonitor:
+class PeriodicChangeMonitor(EventMonitor):
     """Judges each training step when the next one begins."""
 
     interests = Interests(kinds=KINDS, functions=FUNCTIONS)
@@ -189,21 +188,11 @@ class PeriodicChangeMonitor:
             return ()
         return self._examples(event, step, step.end)
 
-    def on_window_end(self, window: Window) -> Iterable[Example]:
-        """Do nothing: a step is judged when the next one begins."""
-        del window
-        return ()
-
     def on_gap(self, gap: Gap) -> None:
         """Give up the step in which records are missing, and when variables changed."""
         self._steps.on_gap(gap)
         for key in [key for key in self._last if key[0] == gap.process]:
             del self._last[key]
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing: nobody knows if the last step was whole."""
-        del complete
-        return ()
 
     def _examples(self, event: Event, step: TrainingStep, end: Event) -> Iterator[Example]:
         layout = self._sights.parts.layout(event)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from traincheck_relations.api import Example, Interests, Requirements
+from traincheck_relations.api import EventMonitor, Example, Interests, Requirements
 from traincheck_relations.conditions.properties import call_properties, variable_properties
 from traincheck_relations.occasion import evidence_of, position_of
 from traincheck_relations.order.protocol import OPTIMIZER_STEP
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from traincheck_relations.api import Event, Gap, Monitor, Proposer, VariableState
-    from traincheck_trace_schema.window import Window
 
 _CLAIM: Params = (
     APIParam(api_full_name=OPTIMIZER_STEP),
@@ -89,7 +88,7 @@ class VarUnchangedProposer:
         return (_CLAIM,) if self._has_frozen else ()
 
 
-class VarUnchangedMonitor:
+class VarUnchangedMonitor(EventMonitor):
     """Compares frozen parameters around each step of an optimizer."""
 
     interests = Interests(kinds=frozenset(("observe",)))
@@ -103,19 +102,9 @@ class VarUnchangedMonitor:
         observed = self._observed.on_observe(event)
         return () if observed is None or not _is_step(observed) else self._examples(event, observed)
 
-    def on_window_end(self, window: Window) -> Iterable[Example]:
-        """Do nothing: calls are evaluated when they end."""
-        del window
-        return ()
-
     def on_gap(self, gap: Gap) -> None:
         """Forget the calls that were open when records were lost."""
         self._observed.forget(gap.process)
-
-    def on_end(self, *, complete: bool) -> Iterable[Example]:
-        """Do nothing: a call without an end is no occasion."""
-        del complete
-        return ()
 
     def _examples(self, event: Event, observed: ObservedCall) -> Iterator[Example]:
         call = observed.call
