@@ -20,26 +20,21 @@ def payload(value: Any, key: str) -> Mapping[str, Any]:
 
 def content(state: VariableState, attribute: str) -> Json:
     """Return what an attribute is compared by: a tensor's digest or data, else the value."""
-    value = state.attributes[attribute]
-    tensor = payload(value, "tensor")
-    if not tensor:
-        return value
-    digest: Json = tensor.get("digest")
-    return digest if digest is not None else tensor.get("data")
+    return _content(state.attributes[attribute])
 
 
 def is_comparable(state: VariableState, attribute: str) -> bool:
     """Whether the trace says enough of an attribute to tell it from another value."""
     if attribute not in state.attributes:
         return False
-    is_tensor = bool(payload(state.attributes[attribute], "tensor"))
-    return not is_tensor or content(state, attribute) is not None
+    value = state.attributes[attribute]
+    return value is None or _content(value) is not None
 
 
 def has_changed(before: VariableState, after: VariableState, attribute: str) -> bool:
     """Whether an attribute that is comparable in both states differs."""
     old, new = before.attributes[attribute], after.attributes[attribute]
-    return old is not new and content(before, attribute) != content(after, attribute)
+    return old is not new and _content(old) != _content(new)
 
 
 def is_finite(state: VariableState, attribute: str) -> bool:
@@ -55,3 +50,11 @@ def value_class(value: Json) -> str:
     if tensor:
         return "zero" if tensor.get("zero") else "non_zero"
     return "non_zero" if value else "zero"
+
+
+def _content(value: Json) -> Json:
+    tensor = value.get("tensor") if isinstance(value, dict) else None
+    if not isinstance(tensor, dict) or not tensor:
+        return value
+    digest: Json = tensor.get("digest")
+    return digest if digest is not None else tensor.get("data")
