@@ -81,7 +81,7 @@ def test_each_invariant_is_a_sentence_with_its_condition() -> None:
     run("-f", "good")
 
     told = {one.text_description for one in read_invariants([Path("invariants.json")])}
-    (conditional,) = [each for each in told if " when the " in each]
+    (conditional,) = [each for each in told if " when it is " in each]
     assert conditional == (
         "Each call of __main__.objective calls __main__.distance "
         "when it is the same model, by the names of its parameters"
