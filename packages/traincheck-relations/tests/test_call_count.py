@@ -119,6 +119,24 @@ def test_an_optimizer_that_another_takes_over_from_may_be_gone(trace):
     assert broken(trace, RELATION, exactly(STEP, 1)) == []
 
 
+def test_the_first_step_that_a_scheduler_makes_while_it_is_made_is_none(trace):
+    """As where layers are unfrozen, and a new scheduler takes over."""
+    rank = new_rank(trace)
+    loop(rank, [(*LOOP, "scheduler")] * 3)
+    rank.step(3)
+    with rank.call("torch.optim.lr_scheduler.StepLR.__init__"):
+        call(rank, "scheduler")
+    for what in (*LOOP, "scheduler"):
+        call(rank, what)
+    rank.step(4)
+
+    claim = exactly(SCHEDULER_STEP, 1)
+
+    assert verdicts(trace, RELATION, claim) == [(step, True) for step in range(4)]
+    needed = RELATION.requires(claim).functions
+    assert "torch.optim.lr_scheduler.LRScheduler.__init__" in needed
+
+
 def test_a_step_without_training_says_nothing(trace):
     """A batch that is left out needs no step."""
     loop(new_rank(trace), [LOOP, ("forward",), ("zero_grad",), LOOP, LOOP])

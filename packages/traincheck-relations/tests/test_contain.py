@@ -284,7 +284,10 @@ def test_requirements_name_what_must_be_recorded():
 
     assert needed.observe == {STEP}
     assert set(needed.functions) == {STEP}
-    assert needed.variables == {"parameter": {"data", "grad"}, "optimizer": {"lr"}}
+    assert needed.variables == {
+        "parameter": {"data", "grad"},
+        "optimizer": {"lr", "tolerance_grad"},
+    }
 
 
 def test_descriptions_are_sentences():
@@ -392,6 +395,40 @@ def test_where_gradients_are_added_up_none_appears(trace):
 
     claim = changes("torch.Tensor.backward", "grad", "some", pre="none", post="non_zero")
     assert examples(trace, claim) == []
+
+
+def test_what_has_no_gradient_where_gradients_are_added_up_says_nothing(trace):
+    """It is frozen, or not used; only a backward that added nothing to another one is judged."""
+    rank = trace.rank()
+    one = rank.variable("model.a", data=tensor("a"), grad=tensor("g"))
+    rank.variable("model.frozen", data=tensor("a"), grad=None, requires_grad=False)
+    rank.variable("model.unused", data=tensor("a"), grad=None, requires_grad=True)
+    for gradient in ("h", "h"):
+        with rank.call("torch.Tensor.backward") as call:
+            rank.observe("begin", call)
+            rank.change(one, during=call, grad=tensor(gradient))
+            rank.observe("end", call)
+
+    claim = changes("torch.Tensor.backward", "grad", "some", pre="none", post="non_zero")
+    assert [one.held for one in examples(trace, claim)] == [False]
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "held"), [({}, [True, False]), ({"tolerance_grad": 1e-7}, [True])]
+)
+def test_an_optimizer_that_may_stop_has_converged_where_nothing_moves(trace, tolerance, held):
+    """LBFGS has a tolerance; of others a step that changes nothing is told."""
+    runs = Runs(RELATION, trace)
+    model = runs.model()
+    model.change("optimizer0.group0", lr=0.1, **tolerance)
+    model.train([0])
+    model.rank.step(1)
+    for name in ("model.fc.weight", "model.bn.weight"):
+        model.change(name, grad=tensor("g"))
+    with model.stepping():
+        pass
+
+    assert [one.held for one in runs.examples(changes(STEP, "data", "some"))] == held
 
 
 def test_what_a_module_clears_is_its_own(trace):

@@ -226,6 +226,18 @@ def test_what_may_be_equal_by_accident_says_nothing(runs):
     assert runs.examples(distinct("calls"), distinct("run")) == []
 
 
+def test_the_call_before_is_the_one_that_was_made_before(runs):
+    """Two networks of one type take turns: what one is given first is none of the other's."""
+    rank = runs.trace.rank()
+    for step in range(3):
+        rank.step(step)
+        add_call(rank, COLLATE, result=batch((8, 8), content=f"batch {step}"))
+        add_call(rank, COLLATE, result=batch((8, 8), content="code", requires_grad=True))
+        add_call(rank, COLLATE, result=batch((8, 8), content=f"batch {step}"))
+
+    assert verdicts(runs.examples(distinct("calls"))) == [True] * 2
+
+
 def test_many_integers_are_data(runs):
     """Tokens of text."""
     rank = runs.trace.rank()

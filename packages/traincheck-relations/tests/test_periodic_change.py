@@ -199,7 +199,7 @@ def test_the_period_of_an_average_is_found(runs):
     """Every third step, of this model; the claim does not speak about others."""
     train_with_average(runs.model(), range(16), range(2, 16, 3))
 
-    (claim,) = [params for params in runs.proposals() if len(params) == 3]
+    (claim,) = [params for params in runs.proposals() if len(params) > 2]
 
     assert claim[2].value == 3 or claim[1].value == 3
     assert RELATION.describe(claim) == "The parameters of average change every 3 training steps"
@@ -215,7 +215,7 @@ def test_a_change_that_comes_early_or_not_is_told(tmp_path, updates, step):
     """At the step in which it came, or should have."""
     good = Runs(RELATION, TraceBuilder(tmp_path / "good"))
     train_with_average(good.model(), range(16), range(2, 16, 3))
-    (claim,) = [params for params in good.proposals() if len(params) == 3]
+    (claim,) = [params for params in good.proposals() if len(params) > 2]
     bad = Runs(RELATION, TraceBuilder(tmp_path / "bad"))
     train_with_average(bad.model(), range(15), updates)
 
@@ -234,7 +234,7 @@ def test_when_an_average_begins_and_how_often_it_follows_is_a_setting(tmp_path, 
     """A period that the run never kept is not asked for, in each step or not."""
     good = Runs(RELATION, TraceBuilder(tmp_path / "good"))
     train_with_average(good.model(), range(16), range(16))
-    (claim,) = [params for params in good.proposals() if len(params) == 3]
+    (claim,) = [params for params in good.proposals() if len(params) > 2]
     other = Runs(RELATION, TraceBuilder(tmp_path / "other"))
     train_with_average(other.model(), range(16), updates)
 
@@ -248,11 +248,34 @@ def test_an_average_that_follows_no_longer_is_told(tmp_path):
     """At the first step in which it stays as it was."""
     good = Runs(RELATION, TraceBuilder(tmp_path / "good"))
     train_with_average(good.model(), range(16), range(16))
-    (claim,) = [params for params in good.proposals() if len(params) == 3]
+    (claim,) = [params for params in good.proposals() if len(params) > 2]
     bad = Runs(RELATION, TraceBuilder(tmp_path / "bad"))
     train_with_average(bad.model(), range(16), range(9))
 
     assert broken(bad.examples(claim)) == [9]
+
+
+@pytest.mark.parametrize(
+    ("learnt", "steps", "told"),
+    [
+        pytest.param(range(16), 16, [0], id="from the start"),
+        pytest.param(range(2, 16, 3), 31, [2], id="every third step"),
+        pytest.param(range(2, 16, 3), 20, [], id="too short to know"),
+        pytest.param(range(9, 16), 16, [], id="it begins late, by what was learnt"),
+    ],
+)
+def test_an_average_that_never_follows_is_told_at_the_end(tmp_path, learnt, steps, told):
+    """At the first step in which it should have followed, where it did so from the start."""
+    good = Runs(RELATION, TraceBuilder(tmp_path / "good"))
+    train_with_average(good.model(), range(16), learnt)
+    (claim,) = [params for params in good.proposals() if len(params) > 2]
+    bad = Runs(RELATION, TraceBuilder(tmp_path / "bad"))
+    train_with_average(bad.model(), range(steps), ())
+
+    found = bad.examples(claim)
+
+    assert broken(found) == told
+    assert all(one.happened == f"average never changed in {steps} training steps" for one in found)
 
 
 @pytest.mark.parametrize("updates", [(2, 4, 7, 8, 13), (2, 5, 8, 11, 13, 15)])
@@ -260,7 +283,7 @@ def test_irregular_changes_have_no_period(runs, updates):
     """Such as those of a schedule that is drawn by chance, or that changes."""
     train_with_average(runs.model(), range(17), updates)
 
-    assert [params for params in runs.proposals() if len(params) == 3] == []
+    assert [params for params in runs.proposals() if len(params) > 2] == []
 
 
 def test_statistics_of_a_model_that_no_optimizer_trains_say_nothing(runs):

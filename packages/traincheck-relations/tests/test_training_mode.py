@@ -76,6 +76,22 @@ def test_a_flag_that_is_on_in_training_and_off_in_evaluation_follows_the_stage(r
     assert verdicts(runs.examples(claim("stage"))) == [True] * 6
 
 
+def test_a_number_of_the_programs_own_follows_no_mode(runs):
+    """The rate at which a decoder is given the truth is no rate of dropout."""
+    rank = runs.trace.rank()
+    rank.stage("training")
+    for step in range(3):
+        rank.step(step)
+        add_call(rank, "__main__.Decoder.forward", {"forcing": 0.5, "is_sampled": True})
+        rank.stage("evaluation")
+        rank.eval_step(0)
+        off = {"forcing": 0.0, "is_sampled": False}
+        add_call(rank, "__main__.Decoder.forward", off, ctx={"grad_mode": False})
+        rank.stage("training")
+
+    assert [one.name for one, _ in runs.proposals()] == ["is_sampled"]
+
+
 @settings(max_examples=25, deadline=None)
 @given(steps=st.integers(2, 8), data=st.data())
 def test_a_model_left_in_evaluation_is_told_from_the_first_step_on(steps, data):

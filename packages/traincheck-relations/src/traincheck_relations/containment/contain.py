@@ -15,6 +15,7 @@ from traincheck_relations.api import Monitor, Proposer, Requirements
 from traincheck_relations.containment.contain_candidates import ContainProposer
 from traincheck_relations.containment.contain_monitor import ContainMonitor, parts_of
 from traincheck_relations.variables.change import in_words
+from traincheck_relations.variables.holding import TOLERANCE
 from traincheck_trace_schema.invariants import APIParam, Params
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class APIContainRelation:
         if child.attr_name == "data":
             variables = {
                 "parameter": frozenset(("data", "grad")),
-                "optimizer": frozenset(("lr",)),
+                "optimizer": frozenset(("lr", TOLERANCE)),
             }
         return Requirements(
             functions={parent.api_full_name: frozenset()},

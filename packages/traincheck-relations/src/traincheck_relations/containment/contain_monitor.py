@@ -30,6 +30,7 @@ from traincheck_relations.variables.change import (
     is_change,
     is_left_open,
     is_step_skipped,
+    is_still,
     is_told,
     may_be_lost,
     what_was_left,
@@ -136,19 +137,10 @@ class ContainMonitor(EventMonitor):
                 )
 
     def _change_examples(self, event: Event, observed: ObservedCall) -> Iterator[Example]:
-        call = observed.call
-        wanted = [
-            (index, child)
-            for name in call.names
-            for index, child in self._changes.get(name, ())
-            if child.attr_name in observed.attributes
-        ]
+        call, wanted = observed.call, self._wanted(event, observed)
         if not wanted:
             return
         about_call = {**call_properties(call), **observed.context}
-        wanted = [one for one in wanted if not is_step_skipped(one[1], observed.before.values())]
-        if not wanted:
-            return
         every = list(observed.pairs())
         about = {
             name: concerned(call, name, every)
@@ -175,6 +167,23 @@ class ContainMonitor(EventMonitor):
                         yield from self._turns.take(event.process, before, example)
                     else:
                         yield example
+
+    def _wanted(self, event: Event, observed: ObservedCall) -> list[tuple[int, VarTypeParam]]:
+        """Return the claims about changes of which a call is an occasion, with their indices."""
+        call = observed.call
+        wanted = [
+            (index, child)
+            for name in call.names
+            for index, child in self._changes.get(name, ())
+            if child.attr_name in observed.attributes
+            and not is_step_skipped(child, observed.before.values())
+        ]
+        has_stopped = (
+            any(child.attr_name == "data" for _, child in wanted)
+            and self._holdings.may_stop(event, call)
+            and is_still(observed.pairs())
+        )
+        return [one for one in wanted if not (has_stopped and one[1].attr_name == "data")]
 
     def _each(  # noqa: PLR0913, PLR0917  one occasion is all of these
         self,

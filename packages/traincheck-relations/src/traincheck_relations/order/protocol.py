@@ -129,11 +129,16 @@ def counted_names(functions: Iterable[str]) -> dict[str, list[str]]:
 
 
 def requirements(functions: Iterable[str]) -> Requirements:
-    """Say what must be recorded to follow calls of these functions."""
+    """Say what must be recorded to follow calls of these functions.
+
+    A scheduler makes its first step while it is made, which is told by what is around that step.
+    """
+    names = [*counted_names(functions)]
+    made = [f"{_owner(name)}.__init__" for name in names if _kind(name) == _SCHEDULER_STEP]
     return Requirements(
         functions={
             name: frozenset(("optimizer",) if name in _TAKES_OPTIMIZER else ())
-            for name in counted_names(functions)
+            for name in (*names, *made)
         }
     )
 
@@ -159,6 +164,11 @@ def function_name(param: Param) -> str:
     if not isinstance(param, APIParam) or not param.is_any_call:
         raise TypeError(f"expected an APIParam for any call, got {param!r}")
     return param.api_full_name
+
+
+def _owner(method: str) -> str:
+    """Return the class that a method is of."""
+    return method.rpartition(".")[0]
 
 
 def _kind(function: str) -> str | None:

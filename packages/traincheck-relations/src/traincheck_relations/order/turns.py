@@ -1,4 +1,7 @@
-"""Turns: the outermost calls of a function in a thread. A call inside one of its own is none."""
+"""Turns: the outermost calls of a function in a thread.
+
+A call inside one of its own is none, nor is one that an object makes while it is made.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ if TYPE_CHECKING:
 
     from traincheck_relations.api import Call, Event
 
+_CONSTRUCTOR = ".__init__"
 CALL_KINDS = frozenset(("call_begin", "call_end", "call_error"))
 
 Lane: TypeAlias = "tuple[int, int]"  # process, thread: only what happens in one has an order
@@ -17,6 +21,14 @@ Lane: TypeAlias = "tuple[int, int]"  # process, thread: only what happens in one
 def lane_of(event: Event) -> Lane:
     """Return the thread in which an event happened."""
     return event.process, event.record.get("thread", 0)
+
+
+def is_in_constructor(call: Call) -> bool:
+    """Whether a call is made while an object is made, as a scheduler's first step is."""
+    around = call.parent
+    while around is not None and not around.function.endswith(_CONSTRUCTOR):
+        around = around.parent
+    return around is not None
 
 
 class Turns:
@@ -30,7 +42,7 @@ class Turns:
     def take(self, event: Event) -> tuple[str, ...]:
         """Take the next call event; return the functions of which a turn begins or ends."""
         call = event.call
-        if call is None:
+        if call is None or is_in_constructor(call):
             return ()
         functions = self._known.get(call.names)
         if functions is None:

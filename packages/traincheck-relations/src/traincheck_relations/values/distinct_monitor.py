@@ -113,10 +113,11 @@ class DistinctMonitor(EventMonitor):
     def _examples(self, index: int, claim: Claim, event: Event, call: Call) -> Iterator[Example]:
         values = [value_of(value, call, event.record) for value in claim.values]
         content = self._content_of(values)
+        key = (event.process, index)
         if content is None:
+            self._last.pop(key, None)  # the next call has another one before it
             return
         sighting = Sighting(content, call, event)
-        key = (event.process, index)
         is_judged = event.window.step >= 0
         yield from self._take(key, content)
         if claim.between == "ranks":

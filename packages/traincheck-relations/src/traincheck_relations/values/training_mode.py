@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _FLAG = "training"  # what torch calls the flag, of modules and as an argument
 _WEIGHT = "weight"
 _SELF = "self"
+_TORCH = "torch."  # whose rates are those of dropout; a number of the program's own may be anything
 # What they are given becomes the mode.
 _SETS_MODE = frozenset(("torch.nn.Module.train", "torch.nn.Module.requires_grad_"))
 _OVERRIDES = 2  # a base method says less than its override: so many must do the same
@@ -106,7 +107,9 @@ class ModeProposer:
         call = one.call
         modes: list[str] | None = None
         for name, value in arguments_of(call).items():
-            if isinstance(value, bool | int | float):
+            if isinstance(value, bool) or (
+                isinstance(value, int | float) and call.function.startswith(_TORCH)
+            ):
                 if modes is None:
                     modes = list(_modes(one, self._modules))
                 for mode in modes:

@@ -106,9 +106,11 @@ def is_call_left_open(
     """Whether it says nothing that no variable at all made the change in a call.
 
     Where there is nothing to clear, nothing is cleared; where gradients are added up, none appears
-    that is there already. Data may stay if each gradient that the
-    caller could use is zero, or its learning rate.
+    that is there already, and what has none then is frozen or not used. Data may stay if each
+    gradient that the caller could use is zero, or its learning rate.
     """
+    if child.pre_value == "none" and any(map(_is_added_up, pairs)):
+        return True
     if child.pre_value != "anything":
         return not any(matches(child.pre_value, before, child.attr_name) for before, _ in pairs)
     if child.attr_name != "data":
@@ -117,6 +119,21 @@ def is_call_left_open(
     return bool(usable) and all(
         one.id in resting or _gradient_class(one) == "zero" for one in usable
     )
+
+
+def is_still(pairs: Iterable[tuple[VariableState, VariableState]]) -> bool:
+    """Whether no variable changed its data, as far as the trace tells."""
+    return not any(
+        is_told(before, after, "data") and has_changed(before, after, "data")
+        for before, after in pairs
+    )
+
+
+def _is_added_up(pair: tuple[VariableState, VariableState]) -> bool:
+    """Whether something was added to a gradient that was there, and stays."""
+    before, after = pair
+    was_there = _gradient_class(before) == "non_zero" == _gradient_class(after)
+    return was_there and is_told(before, after, "grad") and has_changed(before, after, "grad")
 
 
 def is_step_skipped(child: VarTypeParam, states: Iterable[VariableState]) -> bool:

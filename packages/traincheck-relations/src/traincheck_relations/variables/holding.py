@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from traincheck_relations.api import Call, Event, VariableState
     from traincheck_trace_schema.values import Json
 
+TOLERANCE = "tolerance_grad"  # the hyper-parameter below which LBFGS leaves all as it is
 # Resolution of float32 at 1: a step of this size leaves a weight of that size as it is.
 _TOO_SMALL = 1e-7
 
@@ -50,6 +51,10 @@ class Holdings:
         names = (name for process, name in self._groups if process == event.process)
         found = {name: self.hyper_parameters(event, name) for name in names}
         return {name: of for name, of in found.items() if of and name.startswith(prefix)}
+
+    def may_stop(self, event: Event, call: Call) -> bool:
+        """Whether the optimizer that is called may find that it has converged, as LBFGS does."""
+        return any(TOLERANCE in of for of in self.groups_of_caller(event, call).values())
 
     def resting(self, event: Event) -> frozenset[int]:
         """Return the ids of the parameters that no group can move: its learning rate is zero.

@@ -9,6 +9,7 @@ from traincheck_relations.variables.step_sights import Key
 from traincheck_trace_schema.invariants import Params, ValueParam, VarNameParam, VarTypeParam
 
 _EVERY = "every"
+_FROM_START = "from_start"
 
 
 @attrs.frozen
@@ -18,6 +19,7 @@ class PeriodClaim:
     key: Key
     every: int
     layout: str | None  # of the model that is meant; None: any
+    is_from_start: bool = False  # the first change came after one period
 
     @property
     def is_of_model(self) -> bool:
@@ -34,15 +36,17 @@ class PeriodClaim:
         variable, *values = params
         named = {one.name: one.value for one in values if isinstance(one, ValueParam)}
         every, layout = named.get(_EVERY), model_in(values)
+        from_start = named.get(_FROM_START, False)
         if (
             isinstance(every, int)
             and len(values) == len(named)
-            and named.keys() <= {_EVERY, PARAMETERS}
+            and named.keys() <= {_EVERY, PARAMETERS, _FROM_START}
+            and isinstance(from_start, bool)
         ):
             if isinstance(variable, VarTypeParam):
-                return cls((variable.var_type, variable.attr_name), every, layout)
+                return cls((variable.var_type, variable.attr_name), every, layout, from_start)
             if isinstance(variable, VarNameParam) and variable.attr_name == "data":
-                return cls((variable.var_name, ""), every, layout)
+                return cls((variable.var_name, ""), every, layout, from_start)
         msg = (
             "VarPeriodicChangeRelation takes a variable, the ValueParam 'every', and perhaps the "
             f"ValueParam 'parameters', got {params!r}"
@@ -58,4 +62,6 @@ class PeriodClaim:
             else VarTypeParam(var_type=name, attr_name=attribute)
         )
         of = () if self.layout is None else (of_model(self.layout),)
+        if self.is_from_start:
+            of = (*of, ValueParam(name=_FROM_START, value=True))
         return variable, ValueParam(name=_EVERY, value=self.every), *of

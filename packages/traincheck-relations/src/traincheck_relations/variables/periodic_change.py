@@ -10,7 +10,8 @@ Judged is each training step in which an optimizer stepped, when the next one be
 evaluation says nothing, nor does a module that is in evaluation mode while its model is in training
 mode (it is frozen), nor for n = 1 a model that no optimizer trains. Where steps were left out, the
 next change is waited for. When an average begins, and how often it follows, is a setting: a period
-is asked for once the run has kept it.
+is asked for once the run has kept it. One that never changes in a whole run is told at its end, if
+it changed from the start where that was learnt.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
-from traincheck_relations.api import EventMonitor, Example, Interests, Requirements
+from traincheck_relations.api import Event, EventMonitor, Example, Interests, Requirements
 from traincheck_relations.conditions.properties import run_properties
 from traincheck_relations.occasion import position_of
 from traincheck_relations.variables.period_claim import PeriodClaim
@@ -35,9 +36,10 @@ from traincheck_relations.variables.training_steps import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from traincheck_relations.api import Event, Gap, Monitor, Proposer
+    from traincheck_relations.api import Gap, Monitor, Proposer
     from traincheck_trace_schema.invariants import Invariant, Params
 
+_PERIODS = 10  # that pass without any change, before something counts as never changed
 _ENOUGH = 3  # equal periods in a row; how many make an invariant is up to inference
 
 
@@ -97,22 +99,35 @@ class VarPeriodicChangeRelation:
 class _Rhythm:
     """How often a variable changed in a run."""
 
-    last: int | None = None  # the step of its last change
+    since: int | None = None  # the first step that was judged
+    first: int | None = None  # the step of its first change
+    last: int | None = None  # that of its last one
     period: int | None = None
     times: int = 0
     is_regular: bool = True
 
     def take(self, step: TrainingStep, *, has_changed: bool) -> None:
         """Take the next step."""
+        if self.since is None:
+            self.since = step.number
         if not step.is_adjacent:
             self.last = None
         if not has_changed:
             return
+        if self.first is None:
+            self.first = step.number
         if self.last is not None:
             found = step.number - self.last
             self.is_regular &= self.period in {None, found}
             self.period, self.times = found, self.times + 1
         self.last = step.number
+
+    @property
+    def is_from_start(self) -> bool:
+        """Whether its first change came after one period."""
+        if self.first is None or self.since is None or self.period is None:
+            return False
+        return self.first - self.since < self.period
 
 
 class PeriodicChangeProposer:
@@ -159,9 +174,20 @@ class PeriodicChangeProposer:
                 and layout
                 and all(one.times >= _ENOUGH for one in rhythms)
             ):
-                yield PeriodClaim(key, periods.pop(), layout).params()
+                from_start = all(one.is_from_start for one in rhythms)
+                yield PeriodClaim(key, periods.pop(), layout, from_start).params()
             if key[1] and key in self._evaluating:
                 yield PeriodClaim(key, 0, None).params()
+
+
+@attrs.define(eq=False)
+class _Waiting:
+    """What has not changed since the run began."""
+
+    every: int
+    sight: StepSight
+    due: Event  # the end of the step in which it should have
+    steps: int = 0
 
 
 class PeriodicChangeMonitor(EventMonitor):
@@ -178,6 +204,8 @@ class PeriodicChangeMonitor(EventMonitor):
         self._sights = StepSights(frozenset(self._claims))
         self._last: dict[tuple[int, str], int] = {}  # by process and name: the last change
         self._kept: set[tuple[int, str, int]] = set()  # by process and name: periods seen
+        self._changed: set[tuple[int, str]] = set()  # by process and name: what ever did
+        self._waiting: dict[tuple[int, str, int], _Waiting] = {}  # that, and a claim from the start
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
@@ -194,6 +222,20 @@ class PeriodicChangeMonitor(EventMonitor):
         for key in [key for key in self._last if key[0] == gap.process]:
             del self._last[key]
 
+    def on_end(self, *, complete: bool) -> Iterable[Example]:
+        """Tell what was to change from the start, and never did."""
+        del complete
+        for (process, name, index), one in self._waiting.items():
+            if (process, name) not in self._changed and one.steps >= _PERIODS * one.every:
+                yield Example(
+                    param=index,
+                    held=False,
+                    context={**run_properties(one.due), **one.sight.context},
+                    at=position_of(one.due, None, name),
+                    evidence=(one.due.ref(),),
+                    happened=f"{name} never changed in {one.steps} training steps",
+                )
+
     def _examples(self, event: Event, step: TrainingStep, end: Event) -> Iterator[Example]:
         layout = self._sights.parts.layout(event)
         for sight in self._sights.of_step(event, step):
@@ -202,6 +244,8 @@ class PeriodicChangeMonitor(EventMonitor):
             for index, claim in self._claims[sight.key]:
                 if claim.layout not in {None, layout}:
                     continue
+                if claim.is_from_start:
+                    self._wait((*key, index), claim, sight, end)
                 happened = _judge(claim.every, sight, step, last)
                 if happened is not None and self._is_asked(key, claim, is_kept=not happened):
                     yield Example(
@@ -213,9 +257,22 @@ class PeriodicChangeMonitor(EventMonitor):
                         happened=happened,
                     )
             if sight.has_changed:
+                self._changed.add(key)
                 self._last[key] = step.number
             elif not step.is_adjacent:
                 self._last.pop(key, None)
+
+    def _wait(
+        self, key: tuple[int, str, int], claim: PeriodClaim, sight: StepSight, end: Event
+    ) -> None:
+        """Count the steps in which something was to change that never did so far."""
+        if key[:2] in self._changed:
+            self._waiting.pop(key, None)
+            return
+        one = self._waiting.setdefault(key, _Waiting(claim.every, sight, end))
+        one.steps += 1
+        if one.steps == claim.every:
+            one.due = end
 
     def _is_asked(self, key: tuple[int, str], claim: PeriodClaim, *, is_kept: bool) -> bool:
         """Whether a variable is to keep a period: one that is a setting, if the run kept it."""
