@@ -1,4 +1,4 @@
-"""What is told of the elements of a parameter when it is told first, and never again."""
+"""What is told of the elements of a parameter until training begins, and never again."""
 
 import math
 
@@ -10,7 +10,10 @@ from torch import nn
 
 import traincheck_instrument as traincheck
 from traincheck_instrument.content.facts import all_equal
+from traincheck_trace_schema.plan import FunctionPlan, Plan, VariablePlan
+from traincheck_trace_schema.plan_file import write_plan
 
+STEP = "torch.optim.Optimizer.step"
 TRACKERS = ("subclass", "proxy", "sampler")
 
 
@@ -34,6 +37,11 @@ class Own(torch.Tensor):
 
 def facts_by_name(variables):
     return {one["names"][0]: one["attributes"]["data"]["tensor"].get("facts") for one in variables}
+
+
+def facts_of_changes(run, name):
+    changes = [one for one in run.changes("data") if one["names"] == [name]]
+    return [one["attributes"]["data"]["tensor"].get("facts") for one in changes]
 
 
 def train(model, steps):
@@ -84,7 +92,7 @@ def test_of_other_tensors_nothing_is_said(tensor):
 
 @pytest.mark.parametrize("tracker", TRACKERS)
 def test_what_a_parameter_begins_with_is_told_once(record, tracker):
-    """With its first record; neither with a change, nor after a pause, nor of a buffer."""
+    """With its first record; neither with what training changes, nor after a pause."""
     with record(tracker=tracker, interval=2) as run:
         model = traincheck.track(Net(), name="model")
         train(model, steps=3)
@@ -100,6 +108,79 @@ def test_what_a_parameter_begins_with_is_told_once(record, tracker):
     }
     assert {one["event"] for one in later} == {"changed", "baseline"}
     assert set(facts_by_name(later).values()) == {None}
+
+
+def loads(model):
+    model.load_state_dict({**model.state_dict(), "drawn": torch.zeros(2, 2)})
+
+
+def applies(model):
+    model.apply(lambda module: nn.init.zeros_(module.drawn))
+
+
+def writes_to_data(model):
+    model.drawn.data.zero_()
+
+
+@pytest.mark.parametrize("write", [loads, applies, writes_to_data])
+@pytest.mark.parametrize("tracker", TRACKERS)
+def test_what_is_written_before_training_is_told_with_the_change(record, tmp_path, tracker, write):
+    """As it is when the first step of an optimizer begins; what comes after is trained."""
+    plan = Plan(
+        id="plan",
+        functions=(FunctionPlan(name=STEP),),
+        variables=(VariablePlan(role="parameter", attributes=("data",)),),
+        observe_before=(STEP,),
+    )
+    write_plan(tmp_path / "plan.json", plan)
+    with record(tracker=tracker, plan_path=tmp_path / "plan.json") as run:
+        model = traincheck.track(Net(), name="model")
+        write(model)
+        train(model, steps=1)
+        write(model)
+        train(model, steps=1)
+
+    begun, *trained = facts_of_changes(run, "model.drawn")
+    (first, *_) = run.changes("data")
+    begins = [one["seq"] for one in run.records("observe") if one["phase"] == "begin"]
+    assert first["seq"] < begins[0]
+    assert begun == {"all_equal": True}
+    assert len(trained) > 1
+    assert set(trained) == {None}
+
+
+def test_what_is_written_while_gradients_are_collected_is_told(record):
+    """In the first training step, with a scaler; of a buffer still nothing is."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+    with record() as run:
+        traincheck.track(model, name="model")
+        for _ in range(2):
+            traincheck.start_step()
+            scaler.scale(model()).backward()
+            model.load_state_dict({name: one * 0 for name, one in model.state_dict().items()})
+            scaler.step(optimizer)
+            scaler.update()
+
+    begun, *trained = facts_of_changes(run, "model.drawn")
+    assert begun == {"all_equal": True}
+    assert len(trained) > 1
+    assert set(trained) == {None}
+    assert run.changes("data", "buffer")
+    assert set(facts_by_name(run.changes("data", "buffer")).values()) == {None}
+
+
+def test_without_an_optimizer_the_first_step_ends_it(record):
+    """A program may train by hand; to look at all elements in each step would cost too much."""
+    model = Net()
+    with record() as run:
+        traincheck.track(model, name="model")
+        for _ in range(4):
+            traincheck.start_step()
+            model.drawn.data.mul_(0.5)
+
+    assert facts_of_changes(run, "model.drawn") == [{"all_equal": False}, None, None, None]
 
 
 def test_of_a_gradient_that_is_there_already_nothing_is_said(record):

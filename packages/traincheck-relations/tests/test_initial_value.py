@@ -127,12 +127,36 @@ def test_a_model_that_is_not_trained_gives_no_occasion(runs, claim):
 
 
 def test_what_was_loaded_after_it_was_told_is_not_known(runs, claim):
-    """A record of a change does not say whether all elements are equal."""
+    """Where the record of the change does not say whether all elements are equal."""
     model = mixers(runs, ONES, DRAWN)
     model.move("model.mixers.0.scale")
     model.train(range(2))
 
     assert where(runs.examples(claim)) == [(step, "model.mixers.1.scale", True) for step in (0, 1)]
+
+
+@pytest.mark.parametrize(("before", "written"), [(DRAWN, ONES), (ONES, DRAWN)])
+def test_what_was_written_before_training_is_what_it_began_with(runs, claim, before, written):
+    """As by `apply`: where the trace tells of it, that counts, and not what was there first."""
+    model = mixers(runs, before, before)
+    for number in range(2):
+        model.change(f"model.mixers.{number}.scale", data=began(equal=written == ONES))
+    model.train(range(2))
+
+    held = [one.held for one in runs.examples(claim)]
+    assert held == ([False] * 4 if written == ONES else [True] * 2)
+
+
+def test_what_the_first_step_writes_is_no_beginning(runs, claim):
+    """Though the trace may tell of its elements."""
+    model = mixers(runs, DRAWN, DRAWN)
+    model.rank.step(0)
+    with model.stepping() as call:
+        model.change("model.mixers.0.scale", during=call, data=began(equal=True))
+    model.train(range(1, 2))
+
+    assert runs.examples(claim)
+    assert broken(runs.examples(claim)) == []
 
 
 def test_what_an_optimizer_changes_later_is_no_beginning(runs, claim):

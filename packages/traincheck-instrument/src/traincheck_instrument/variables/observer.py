@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from traincheck_instrument.variables.variables import Variables
 
 
+_TRAINING = frozenset(("step", "scaler_step"))  # deeds
+
+
 class Observer:
     """Records the variables of tracked models: all of them first, then what differs."""
 
@@ -34,6 +37,8 @@ class Observer:
         self._last_look: dict[tuple[str, str], int] = {}
         self._last_whole_look: dict[tuple[str, str], int] = {}
         self._phases = variables.wanted.phases
+        self._is_training = False  # once a first step of an optimizer has ended
+        self._has_ended_step = False
         self._all: Looks = {role: None for role in ROLES if role in variables.wanted.attributes}
 
     def is_to_look(self, spec: FunctionSpec, stack: Iterable[OpenCall]) -> bool:
@@ -82,6 +87,8 @@ class Observer:
         phases, is_end = self._phases, phase == "end"
         if point is None or (phases is not None and phase not in phases[point.deed]):
             return
+        if not self._is_training and is_end and point.deed in _TRAINING:
+            self._begin_training()
         is_sampler = phases is not None
         during = call if is_end and not is_sampler else None
         # What begins a call was looked at when the last one ended: a quick look will do.
@@ -93,6 +100,10 @@ class Observer:
         if not self.variables.is_empty:
             self._write(self.variables.walk())
             self._look(self._all, "step_end")
+            # The first end may be that of what came before training; some train with no optimizer.
+            if self._has_ended_step and not self._is_training:
+                self._begin_training()
+            self._has_ended_step = True
 
     def look_at_modes(self) -> None:
         """Tell which modules have changed between training and evaluation."""
@@ -108,6 +119,10 @@ class Observer:
         """Leave the variables to the parent; called in the child."""
         self.variables.clear()
         self._touches.clear()
+
+    def _begin_training(self) -> None:
+        self._is_training = True
+        self.variables.begin_training()
 
     def _look(
         self,

@@ -97,6 +97,8 @@ class TensorVariables:
     def __init__(self, kind: Kind, encoder: Encoder, tensor_format: TensorFormat) -> None:
         self.role = kind.role
         self.attributes = kind.attributes
+        # Whether changes tell facts, too: until training begins parameters are initialised.
+        self.tells_facts = kind.role == "parameter"
         self._type = kind.type
         self._encoder = encoder
         self._format = tensor_format
@@ -238,10 +240,10 @@ class TensorVariables:
         variable = sight.variable
         attributes = {}
         is_late = False
-        is_first = self.role == "parameter" and not variable.is_told
+        tells_facts = self.tells_facts or (not variable.is_told and self.role == "parameter")
         for reading in sight.readings:
             slot = reading.slot
-            attributes[slot.name] = self._value(contents, reading, is_first=is_first)
+            attributes[slot.name] = self._value(contents, reading, tells_facts=tells_facts)
             is_late = is_late or slot.is_late
         if sight.marks:
             attributes.update(sight.marks)
@@ -249,7 +251,7 @@ class TensorVariables:
         variable.told = variable.names, variable.holders
         return Change(event=event, variable=variable, attributes=attributes, is_late=is_late)
 
-    def _value(self, contents: Contents, reading: _Reading, *, is_first: bool) -> str:
+    def _value(self, contents: Contents, reading: _Reading, *, tells_facts: bool) -> str:
         """Return what was read, as JSON; it is what was seen last, from now on."""
         slot, value, mark = reading.slot, reading.value, reading.mark
         slot.seen = mark
@@ -261,8 +263,8 @@ class TensorVariables:
             if reading.is_zero_and_finite is not None:
                 is_zero, is_finite = reading.is_zero_and_finite
                 fields += f',"zero":{_SAID[is_zero]},"finite":{_SAID[is_finite]}'
-            if is_first and slot.name == "data":
-                fields += self._first_facts(value)
+            if tells_facts and slot.name == "data":
+                fields += self._facts(value)
             if self._format != "hash":
                 part = self._encoder.tensor.local(value)
                 is_dense = part.layout is torch.strided
@@ -270,7 +272,7 @@ class TensorVariables:
                     fields += f",{dumps(described)[1:-1]}"
         return f'{{"tensor":{{{fields}}}}}'
 
-    def _first_facts(self, value: torch.Tensor) -> str:
+    def _facts(self, value: torch.Tensor) -> str:
         """Return what else is told of what a parameter begins with, as JSON fields."""
         part = self._encoder.tensor.local(value)
         is_plain = is_ordinary(type(part)) and is_readable(part)

@@ -100,6 +100,10 @@ class Variables:
         self._root_ids.add(id(model))
         self._outline = None
 
+    def begin_training(self) -> None:
+        """Take note that what changes from now on is no initialisation."""
+        self._parameters.tells_facts = False
+
     def _forget_root(self, key: int) -> Callable[[object], None]:
         return lambda _: self._root_ids.discard(key)
 

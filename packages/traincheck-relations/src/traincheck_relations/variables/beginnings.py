@@ -155,7 +155,7 @@ def _is_before_step(event: Event) -> bool:
 def _is_one_value(state: VariableState) -> bool | None:
     """Whether all elements of a parameter are equal; None if that is not known.
 
-    A record of a change tells no facts: what was loaded into a parameter is not known.
+    Changes tell it until an optimizer has stepped; of what is loaded later it is not known.
     """
     data = payload(state.attributes.get("data"), "tensor")
     shape = data.get("shape") or ()
