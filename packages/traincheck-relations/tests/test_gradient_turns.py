@@ -61,3 +61,24 @@ def test_a_head_that_never_gets_a_gradient_is_told_from_the_first_step_on(backwa
 def test_a_head_that_no_optimizer_holds_says_nothing(backward):
     """Nobody wants to train it."""
     assert backward(*[[0]] * 6, held_by=()) == []
+
+
+def test_what_a_claim_says_depends_on_no_other_claim(tmp_path):
+    """That another call once gave a gradient is no turn in this one."""
+    other = (APIParam(api_full_name="net.warm_up"), CLAIM[1])
+    runs = Runs(APIContainRelation(), TraceBuilder(tmp_path))
+    rank = runs.trace.rank()
+    head = rank.variable("model.head", held_by=("optimizer0",), data=tensor("a"), grad=None)
+    for step in range(6):
+        rank.step(step)
+        for function, gradient in (("net.warm_up", tensor("g")), (BACKWARD, None)):
+            with rank.call(function) as call:
+                rank.observe("begin", call)
+                rank.change(head, during=call, grad=gradient)
+                rank.observe("end", call)
+            rank.change(head, grad=None)
+
+    alone = [one.held for one in runs.examples(CLAIM)]
+    together = [one.held for one in runs.examples(CLAIM, other) if one.param == 0]
+
+    assert alone == together == [False] * 6

@@ -27,17 +27,18 @@ class GradientTurns:
     """Keeps examples back until it is known that it is not another's turn."""
 
     def __init__(self) -> None:
-        self._had: set[tuple[int, int]] = set()  # by process: variables that had a gradient
+        # By process, variable and claim: what one claim is told depends on no other claim.
+        self._had: set[tuple[int, int, int]] = set()  # had a gradient
         self._kept_back: dict[tuple[int, int, int], list[Example]] = {}
 
     def take(self, process: int, variable: VariableState, example: Example) -> Iterator[Example]:
         """Take what came of a claim for a variable; yield what can be said now."""
         key = process, variable.id, example.param
         if example.held:
-            self._had.add(key[:2])
+            self._had.add(key)
             self._kept_back.pop(key, None)
             yield example
-        elif key[:2] not in self._had and variable.holders:
+        elif key not in self._had and variable.holders:
             kept_back = self._kept_back.setdefault(key, [])
             if len(kept_back) < _PATIENCE:
                 kept_back.append(example)
