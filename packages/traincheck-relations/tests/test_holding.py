@@ -96,8 +96,7 @@ def test_the_layout_depends_on_the_names_of_parameters_alone(tmp_path):
         model.train(range(number))
         if more:
             model.parameter("model.fc.bias")
-        parts = ModelParts()
-        layouts.append(parts.layout(follow(trace, parts)))
+        layouts.append(follow(trace, ModelParts()).run.model())
 
     assert layouts[0] == layouts[1] != layouts[2]
 
@@ -109,13 +108,11 @@ def test_the_layout_follows_what_comes_and_goes(tmp_path):
     model.parameter("model.adapter")
     adapter = model.variables["model.adapter"]
     trace.rank()._add("var", event="gone", id=adapter.id, **adapter.fields)
-    parts = ModelParts()
     layouts = []
 
     class Asking:
         def on_var(self, event):
-            parts.on_var(event)
-            layouts.append(parts.layout(event))
+            layouts.append(event.run.model())
 
     follow(trace, Asking())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import attrs
@@ -51,12 +51,16 @@ class Call:
     begin: RawRecord
     defaults: Mapping[str, Json] = attrs.field(factory=dict)  # of arguments that are left out
 
+    def around(self) -> Iterator[Call]:
+        """Yield the calls that this one was made in, the innermost first."""
+        call = self.parent
+        while call is not None:
+            yield call
+            call = call.parent
+
     def is_within(self, other: Call) -> bool:
         """Whether this call is `other` or was made inside it, at any depth."""
-        call: Call | None = self
-        while call is not None and call is not other:
-            call = call.parent
-        return call is not None
+        return self is other or any(one is other for one in self.around())
 
 
 @attrs.frozen(kw_only=True)
@@ -112,7 +116,10 @@ class RunState(Protocol):
         """Return the named groups of ranks, `world` among them."""
 
     def model(self) -> str | None:
-        """Return what tells one model from another; None if no parameters are told."""
+        """Return what tells one model from another: a digest of the names of all parameters.
+
+        None if none are told. Claims that name a part of a model are made of that model alone.
+        """
 
 
 @attrs.frozen(kw_only=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
 from traincheck_relations.api import Call, Event, Gap, VariableState
-from traincheck_relations.variables.model_parts import digest_of_names
 from traincheck_trace_schema.reading import Run, StreamItem, WindowEnd
 from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window
 
@@ -59,9 +59,8 @@ class ProcessState:
     def model(self) -> str | None:
         """Return what tells one model from another: a digest of the names of all parameters."""
         if self._model is None and self._parameters:
-            self._model = digest_of_names(
-                {name for names in self._parameters.values() for name in names}
-            )
+            names = {name for of in self._parameters.values() for name in of}
+            self._model = sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]
         return self._model
 
     def take_parameter(self, id_: int, names: tuple[str, ...]) -> None:

@@ -53,8 +53,8 @@ def value_class(value: Json) -> str:
 
 
 def _content(value: Json) -> Json:
-    tensor = value.get("tensor") if isinstance(value, dict) else None
-    if not isinstance(tensor, dict) or not tensor:
+    tensor = payload(value, "tensor")
+    if not tensor:
         return value
     digest: Json = tensor.get("digest")
     return digest if digest is not None else tensor.get("data")

@@ -37,7 +37,6 @@ class Observer:
         self._last_look: dict[tuple[str, str], int] = {}
         self._last_whole_look: dict[tuple[str, str], int] = {}
         self._phases = variables.wanted.phases
-        self._is_training = False  # once a first step of an optimizer has ended
         self._has_ended_step = False
         self._all: Looks = {role: None for role in ROLES if role in variables.wanted.attributes}
 
@@ -87,8 +86,8 @@ class Observer:
         phases, is_end = self._phases, phase == "end"
         if point is None or (phases is not None and phase not in phases[point.deed]):
             return
-        if not self._is_training and is_end and point.deed in _TRAINING:
-            self._begin_training()
+        if is_end and point.deed in _TRAINING:
+            self.variables.begin_training()
         is_sampler = phases is not None
         during = call if is_end and not is_sampler else None
         # What begins a call was looked at when the last one ended: a quick look will do.
@@ -101,8 +100,8 @@ class Observer:
             self._write(self.variables.walk())
             self._look(self._all, "step_end")
             # The first end may be that of what came before training; some train with no optimizer.
-            if self._has_ended_step and not self._is_training:
-                self._begin_training()
+            if self._has_ended_step:
+                self.variables.begin_training()
             self._has_ended_step = True
 
     def look_at_modes(self) -> None:
@@ -119,10 +118,6 @@ class Observer:
         """Leave the variables to the parent; called in the child."""
         self.variables.clear()
         self._touches.clear()
-
-    def _begin_training(self) -> None:
-        self._is_training = True
-        self.variables.begin_training()
 
     def _look(
         self,

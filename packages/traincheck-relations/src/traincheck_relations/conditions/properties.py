@@ -122,10 +122,7 @@ def module_name(call: Call) -> str | None:
 
 def is_in_tracked(call: Call) -> bool:
     """Whether a call was made in a call of a tracked module, at any depth."""
-    around = call.parent
-    while around is not None and not (FORWARD in around.names and object_name(around)):
-        around = around.parent
-    return around is not None
+    return any(FORWARD in one.names and object_name(one) for one in call.around())
 
 
 def _module(owner: Mapping[str, Any]) -> Iterator[tuple[str, Scalar]]:

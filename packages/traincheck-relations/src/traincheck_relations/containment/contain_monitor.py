@@ -106,12 +106,10 @@ class ContainMonitor(EventMonitor):
             for index, child in self._asking.get(name, ())
             if may_have(call, child.arguments)
         }
-        ancestor = call.parent
-        while ancestor is not None:
-            if (parent := self._open.get((event.process, ancestor.id))) is not None:
+        for around in call.around():
+            if (parent := self._open.get((event.process, around.id))) is not None:
                 parent.called.update(call.names)
                 parent.called_as_asked |= as_asked
-            ancestor = ancestor.parent
         if any(name in self._children for name in call.names):
             context = call_properties(call) | run_properties(event)
             self._open[event.process, call.id] = _OpenParent(context)

@@ -73,7 +73,8 @@ class CallCountMonitor(EventMonitor):
 
     def __init__(self, claims: Sequence[CallCount]) -> None:
         self._claims = claims
-        names = counted_names({*TRAINING, *(name for one in claims for name in one.functions)})
+        self._functions = {name for one in claims for name in one.functions}
+        names = counted_names({*TRAINING, *self._functions})
         self.interests = Interests(kinds=KINDS, functions=frozenset(names))
         self._counter = StepCounter(
             lambda call: tuple(sorted({f for name in call.names for f in names.get(name, ())}))
@@ -120,7 +121,7 @@ class CallCountMonitor(EventMonitor):
                 told = claim.what_was_counted(number, None, wanted)
                 yield _example(index, claim, step, end, context, "" if held else told)
 
-        for name in {name for claim in self._claims for name in claim.functions}:
+        for name in self._functions:
             self._in_a_row[process, name] = (
                 self._in_a_row[process, name] + 1 if step.of(name) else 0
             )

@@ -25,10 +25,7 @@ def lane_of(event: Event) -> Lane:
 
 def is_in_constructor(call: Call) -> bool:
     """Whether a call is made while an object is made, as a scheduler's first step is."""
-    around = call.parent
-    while around is not None and not around.function.endswith(_CONSTRUCTOR):
-        around = around.parent
-    return around is not None
+    return any(one.function.endswith(_CONSTRUCTOR) for one in call.around())
 
 
 class Turns:
@@ -42,12 +39,12 @@ class Turns:
     def take(self, event: Event) -> tuple[str, ...]:
         """Take the next call event; return the functions of which a turn begins or ends."""
         call = event.call
-        if call is None or is_in_constructor(call):
+        if call is None:
             return ()
         functions = self._known.get(call.names)
         if functions is None:
             functions = self._known[call.names] = self._functions_of(call)
-        if not functions:
+        if not functions or is_in_constructor(call):
             return ()
         lane = lane_of(event)
         if event.kind == "call_begin":

@@ -168,10 +168,7 @@ def is_compared(event: Event, call: Call) -> bool:
 
 
 def _is_in_step(call: Call) -> bool:
-    around = call.parent
-    while around is not None and OPTIMIZER_STEP not in around.names:
-        around = around.parent
-    return around is not None
+    return any(OPTIMIZER_STEP in one.names for one in call.around())
 
 
 def _between_ranks(index: int, together: Sequence[Sighting]) -> Example:

@@ -73,13 +73,7 @@ class LearningModules:
 
 def _modules_around(call: Call) -> Sequence[str]:
     """Return the names of the modules that a call is of or in, "" if one has none."""
-    names = []
-    around: Call | None = call
-    while around is not None:
-        if FORWARD in around.names:
-            names.append(object_name(around) or "")
-        around = around.parent
-    return names
+    return [object_name(one) or "" for one in (call, *call.around()) if FORWARD in one.names]
 
 
 def _count(process: _Process, names: Sequence[str], flag: bool, *, by: int) -> None:  # noqa: FBT001  as it was told

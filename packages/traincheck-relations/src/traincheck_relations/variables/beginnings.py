@@ -46,7 +46,7 @@ class Start:
 class Beginning:
     """The parameters with which a process began to train, those that the trace tells of."""
 
-    layout: str  # of the model
+    model: str | None
     starts: Mapping[Key, tuple[Start, ...]]
 
 
@@ -116,8 +116,7 @@ class Beginnings:
         starts: defaultdict[Key, list[Start]] = defaultdict(list)
         for key, start in self._starts(event):
             starts[key].append(start)
-        layout = self._parts.layout(event)
-        return Beginning(layout, {key: tuple(of) for key, of in starts.items()})
+        return Beginning(event.run.model(), {key: tuple(of) for key, of in starts.items()})
 
     def _starts(self, event: Event) -> Iterator[tuple[Key, Start]]:
         for state in event.run.variables().values():

@@ -27,7 +27,6 @@ from traincheck_relations.variables.constant_state_candidates import (
     ConstantStateProposer,
 )
 from traincheck_relations.variables.flags import FLAGS, ROLES, Flags
-from traincheck_relations.variables.model_parts import ModelParts
 from traincheck_relations.variables.name_pattern import covers
 from traincheck_relations.variables.training_steps import (
     FUNCTIONS,
@@ -103,7 +102,6 @@ class ConstantStateMonitor(EventMonitor):
 
     def __init__(self, params: Sequence[Params]) -> None:
         self._steps = TrainingSteps()
-        self._parts = ModelParts()
         self._training: list[int] = []
         self._claims: dict[int, tuple[VarNameParam, str]] = {}
         for index, param in enumerate(params):
@@ -121,7 +119,6 @@ class ConstantStateMonitor(EventMonitor):
         """Take the next event."""
         step = self._steps.on_event(event)
         if event.kind == "var" and event.is_main:
-            self._parts.on_var(event)
             self._take(event)
         if step is None or step.has_evaluated:
             return ()
@@ -158,7 +155,7 @@ class ConstantStateMonitor(EventMonitor):
         return self._covered[key]
 
     def _part_examples(self, event: Event, step: TrainingStep) -> Iterator[Example]:
-        layout = self._parts.layout(event) if self._claims else ""
+        layout = event.run.model()
         for index, (variable, wanted) in self._claims.items():
             part = self._state.get((event.process, index))
             is_looked_at = (ROLES[variable.attr_name], variable.attr_name) in step.looked

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from traincheck_relations.api import Event, Interests
 from traincheck_relations.of_model import of_model
 from traincheck_relations.variables.flags import FLAGS, ConstantFlags, Flags
-from traincheck_relations.variables.model_parts import ModelParts
 from traincheck_relations.variables.name_pattern import summarise
 from traincheck_relations.variables.training_steps import FUNCTIONS, KINDS, TrainingSteps
 from traincheck_trace_schema.invariants import (
@@ -34,7 +33,6 @@ class ConstantStateProposer:
 
     def __init__(self) -> None:
         self._steps = TrainingSteps()
-        self._parts = ModelParts()
         self._flags: defaultdict[tuple[int, str], Flags] = defaultdict(Flags)
         self._constant: dict[
             tuple[int, str, str], ConstantFlags
@@ -47,7 +45,6 @@ class ConstantStateProposer:
         if step is not None and not step.has_evaluated:
             self._take(event)
         if event.kind == "var" and event.is_main:
-            self._parts.on_var(event)
             role = event.record["role"]
             if role in FLAGS:
                 self._flags[event.process, role].take(event, FLAGS[role][0])
@@ -75,13 +72,16 @@ class ConstantStateProposer:
             )
 
     def _take(self, event: Event) -> None:
-        layout = self._parts.layout(event)
+        if (layout := event.run.model()) is not None:
+            self._take_flags(event.process, layout)
+        modules = self._flags[event.process, "module"].is_on
+        self._has_trained |= any(on and "." not in name for name, on in modules.items())
+
+    def _take_flags(self, process: int, layout: str) -> None:
         for role in FLAGS:
-            flags = self._flags[event.process, role]
-            key = event.process, layout, role
+            flags = self._flags[process, role]
+            key = process, layout, role
             if key in self._constant:
                 self._constant[key].take(flags)
             else:
                 self._constant[key] = ConstantFlags.of(flags)
-        modules = self._flags[event.process, "module"].is_on
-        self._has_trained |= any(on and "." not in name for name, on in modules.items())

@@ -81,19 +81,19 @@ class InitialValueProposer:
             self._beginnings.give_up(event.process)
             return
         beginning = self._beginnings.on_event(event)
-        if beginning is None:
+        if beginning is None or beginning.model is None:
             return
         for key, starts in beginning.starts.items():
             for one in starts:
-                (self._alike if one.is_one_value else self._differ).add((key, beginning.layout))
+                (self._alike if one.is_one_value else self._differ).add((key, beginning.model))
 
     def finish(self) -> Iterable[Params]:
         """Return the candidates, in a fixed order."""
-        for (type_, name), layout in sorted(self._differ - self._alike):
+        for (type_, name), model in sorted(self._differ - self._alike):
             yield (
                 VarTypeParam(var_type=type_, attr_name=name),
                 _DIFFER,
-                of_model(layout),
+                of_model(model),
             )
 
 
@@ -104,10 +104,10 @@ class InitialValueMonitor(EventMonitor):
 
     def __init__(self, params: Sequence[Params]) -> None:
         self._beginnings = Beginnings()
-        self._claims: defaultdict[str, list[tuple[int, Key]]] = defaultdict(list)  # by layout
+        self._claims: defaultdict[str, list[tuple[int, Key]]] = defaultdict(list)  # by model
         for index, param in enumerate(params):
-            key, layout = _read(param)
-            self._claims[layout].append((index, key))
+            key, model = _read(param)
+            self._claims[model].append((index, key))
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
@@ -116,7 +116,7 @@ class InitialValueMonitor(EventMonitor):
             return ()
         return [
             example
-            for index, key in self._claims.get(beginning.layout, ())
+            for index, key in self._claims.get(beginning.model or "", ())
             for example in _examples(index, event, beginning.starts.get(key, ()))
         ]
 
@@ -147,10 +147,10 @@ def _evidence(event: Event, state: VariableState) -> RecordRef:
 
 
 def _read(params: Params) -> tuple[Key, str]:
-    """Return the key and the layout that params speak of."""
+    """Return the key and the model that params speak of."""
     if len(params) == 3:  # noqa: PLR2004  as many as are named below
-        variable, differ, layout = params
-        if isinstance(variable, VarTypeParam) and differ == _DIFFER and is_of_model(layout):
+        variable, differ, model = params
+        if isinstance(variable, VarTypeParam) and differ == _DIFFER and is_of_model(model):
             return (variable.var_type, variable.attr_name), str(model_in(params))
     msg = (
         "InitialValueRelation takes a VarTypeParam, the ValueParam 'all_equal' (false) and the "

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from traincheck_relations.api import Event, VariableState
 
 _FOLLOWED = ("parameter", "buffer", "module")
-
-
-def digest_of_names(parameters: Iterable[str]) -> str:
-    """Return what tells one model from another, 16 hex digits."""
-    text = "\n".join(sorted(parameters))
-    return sha256(text.encode()).hexdigest()[:16]
 
 
 @attrs.define(eq=False)
@@ -29,8 +22,6 @@ class _Process:
     modules: dict[str, int] = attrs.field(factory=dict)
     tensors: defaultdict[str, dict[str, int]] = attrs.field(factory=lambda: defaultdict(dict))
     names: dict[int, tuple[str, ...]] = attrs.field(factory=dict)
-    parameters: set[str] = attrs.field(factory=set)
-    layout: str | None = None
 
 
 class ModelParts:
@@ -56,9 +47,6 @@ class ModelParts:
             else:
                 owner, _, last = name.rpartition(".")
                 process.tensors[owner][last] = record["id"]
-            if record["role"] == "parameter":
-                process.parameters.add(name)
-                process.layout = None
 
     def owner(self, event: Event, variable: VariableState) -> VariableState | None:
         """Return the module that has a tensor, by the tensor's first name."""
@@ -75,16 +63,6 @@ class ModelParts:
             if (state := event.run.variables().get(id_)) is not None:
                 yield state
 
-    def layout(self, event: Event) -> str:
-        """Return what tells one model from another: a digest of the names of all parameters.
-
-        Claims that name a part of a model are made of that model alone.
-        """
-        process = self._processes[event.process]
-        if process.layout is None:
-            process.layout = digest_of_names(process.parameters)
-        return process.layout
-
     @staticmethod
     def _leave(process: _Process, id_: int) -> None:
         """Forget the names that a variable had."""
@@ -94,5 +72,3 @@ class ModelParts:
                 del process.modules[name]
             if process.tensors[owner].get(last) == id_:
                 del process.tensors[owner][last]
-                process.parameters.discard(name)
-                process.layout = None

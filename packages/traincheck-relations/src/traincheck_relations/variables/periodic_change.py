@@ -140,7 +140,7 @@ class PeriodicChangeProposer:
         self._sights = StepSights()
         self._rhythms: defaultdict[tuple[int, Key, str], _Rhythm] = defaultdict(_Rhythm)
         self._evaluating: set[Key] = set()
-        self._layouts: set[str] = set()
+        self._layouts: set[str | None] = set()
 
     def on_event(self, event: Event) -> None:
         """Take the next event."""
@@ -149,7 +149,7 @@ class PeriodicChangeProposer:
             self._sights.on_var(event)
         if step is None:
             return
-        self._layouts.add(self._sights.parts.layout(event))
+        self._layouts.add(event.run.model())
         for sight in self._sights.of_step(event, step):
             self._rhythms[event.process, sight.key, sight.name].take(
                 step, has_changed=sight.has_changed
@@ -162,7 +162,7 @@ class PeriodicChangeProposer:
         by_key: defaultdict[Key, list[_Rhythm]] = defaultdict(list)
         for (_, key, _), rhythm in self._rhythms.items():
             by_key[key].append(rhythm)
-        layout = min(self._layouts, default="") if len(self._layouts) == 1 else None
+        layout = self._layouts.pop() if len(self._layouts) == 1 else None
         for key, rhythms in sorted(by_key.items()):
             periods = {one.period for one in rhythms if one.period is not None}
             regular = all(one.is_regular for one in rhythms)
@@ -237,7 +237,7 @@ class PeriodicChangeMonitor(EventMonitor):
                 )
 
     def _examples(self, event: Event, step: TrainingStep, end: Event) -> Iterator[Example]:
-        layout = self._sights.parts.layout(event)
+        layout = event.run.model()
         for sight in self._sights.of_step(event, step):
             key = event.process, sight.name
             last = self._last.get(key) if step.is_adjacent else None
