@@ -76,14 +76,15 @@ class VariableState:
     attributes: Mapping[str, Json]
 
 
-@attrs.frozen(kw_only=True)
+@attrs.define(eq=False, kw_only=True)
 class Event:
-    """A record of the stream, with what the records before it say about it.
+    """A record of the stream, with what the records before it say about it; not to be changed.
 
     `call`: of a call record, the call itself; of another record, the call it names.
     `before`, `after`: of a `var` record, the variable's state (None: it was not there).
     """
 
+    # Not frozen: there is one for each record, and making a frozen one takes twice the time.
     kind: str
     record: RawRecord
     shard: str

@@ -54,6 +54,7 @@ class Placer:
     line: int = 1  # the number of the last line that was taken; the first is the header's
     window: Window = BEFORE_FIRST_STEP
     _step: int | None = attrs.field(init=False, default=None)  # of the window, if no evaluation
+    _counts: object = attrs.field(init=False, default=None)  # what the last record said of it
 
     def place(
         self, lines: Iterable[bytes | None], *, is_plain: bool = False
@@ -107,14 +108,18 @@ class Placer:
         """Go on to the window of a record; whether it has one."""
         step, eval_pass = record["step"], record.get("eval_pass", 0)
         eval_step = record.get("eval_step")
-        counts = (eval_pass, 0 if eval_step is None else eval_step)
-        if not -1 <= step < BEYOND or not all(
-            type(count) is int and 0 <= count < BEYOND for count in counts
-        ):
+        if type(eval_pass) is not int or (eval_step is not None and type(eval_step) is not int):
+            return False  # True is equal to 1
+        counts = step, eval_pass, eval_step
+        if counts == self._counts:
+            return True
+        if not (-1 <= step < BEYOND and 0 <= eval_pass < BEYOND and 0 <= (eval_step or 0) < BEYOND):
             return False
         own = window_of(record)
         self._step = None if eval_pass or eval_step is not None else step
-        self.findings.backwards += own < self.window
+        is_backwards = own < self.window
+        self.findings.backwards += is_backwards
+        self._counts = None if is_backwards else counts
         self.window = max(self.window, own)  # if equal the same object: quick to compare
         return True
 
