@@ -3,7 +3,7 @@
 import pytest
 
 from traincheck_relations.api import Event
-from traincheck_relations.replay import Replay
+from traincheck_relations.replay import replayed
 from traincheck_relations.testing.models import MEAN, NORM, ModelRun
 from traincheck_relations.testing.traces import TraceBuilder
 from traincheck_relations.variables.holding import Holdings, is_at_rest
@@ -15,7 +15,7 @@ def follow(trace, follower):
     """Let a follower take all `var` events; return the last event."""
     trace.write()
     last = None
-    for item in Replay(open_run([trace.folder])):
+    for item in replayed(open_run([trace.folder])):
         if isinstance(item, Event):
             last = item
             if item.kind == "var":

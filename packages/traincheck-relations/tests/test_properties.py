@@ -8,7 +8,7 @@ from traincheck_relations.conditions.properties import (
     run_properties,
     variable_properties,
 )
-from traincheck_relations.replay import Replay
+from traincheck_relations.replay import replayed
 from traincheck_relations.testing.traces import TraceBuilder, optimizer, tensor
 from traincheck_trace_schema.invariants import APIParam, InputOutputParam
 from traincheck_trace_schema.reading import open_run
@@ -27,7 +27,7 @@ def events(tmp_path, rank):
         trace.write()
         return [
             (one, run_properties(one))
-            for one in Replay(open_run([tmp_path]))
+            for one in replayed(open_run([tmp_path]))
             if getattr(one, "kind", None) == kind
         ]
 

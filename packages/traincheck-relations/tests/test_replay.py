@@ -3,7 +3,7 @@
 import pytest
 
 from traincheck_relations.api import Event, Gap
-from traincheck_relations.replay import Replay
+from traincheck_relations.replay import replayed
 from traincheck_relations.testing.traces import TraceBuilder, tensor
 from traincheck_trace_schema.reading import WindowEnd, open_run
 
@@ -15,7 +15,7 @@ def trace(tmp_path):
 
 def events(trace, kind=None):
     trace.write()
-    found = [one for one in Replay(open_run([trace.folder])) if isinstance(one, Event)]
+    found = [one for one in replayed(open_run([trace.folder])) if isinstance(one, Event)]
     return [one for one in found if kind in (None, one.kind)]
 
 
@@ -80,7 +80,7 @@ def test_lost_records_leave_nothing_that_they_may_have_changed(trace):
     # The state of an event is that of the moment at which it comes.
     sampled, lost = (
         len(one.run.variables())
-        for one in Replay(open_run([trace.folder]))
+        for one in replayed(open_run([trace.folder]))
         if isinstance(one, Event) and one.kind == "observe"
     )
 
@@ -95,7 +95,7 @@ def test_gaps_and_the_ends_of_windows_stand_where_they_belong(trace):
     rank.step(1)
     trace.write()
 
-    found = list(Replay(open_run([trace.folder])))
+    found = list(replayed(open_run([trace.folder])))
 
     (gap,) = [one for one in found if isinstance(one, Gap)]
     ends = [one.window.step for one in found if isinstance(one, WindowEnd)]
@@ -114,7 +114,7 @@ def test_a_process_has_the_rank_of_its_last_header(trace):
     rank.gap("queue")
 
     trace.write()
-    found = list(Replay(open_run([trace.folder])))
+    found = list(replayed(open_run([trace.folder])))
     early, late = (one for one in found if isinstance(one, Event) and one.kind == "step")
     (gap,) = (one for one in found if isinstance(one, Gap))
 

@@ -99,6 +99,11 @@ class Event:
     after: VariableState | None = None
     run: RunState
 
+    @property
+    def is_late(self) -> bool:
+        """Whether the end of its window was told: ranks can't be compared there any more."""
+        return self.run.is_over(self.window)
+
     def ref(self) -> RecordRef:
         """Refer to the record, as evidence."""
         return RecordRef(self.shard, self.rank, self.record)
@@ -109,6 +114,9 @@ class RunState(Protocol):
 
     def variables(self) -> Mapping[int, VariableState]:
         """Return the live variables of the event's process, by id."""
+
+    def is_over(self, window: Window) -> bool:
+        """Whether the end of a window was told."""
 
     def source(self, id_: int | None) -> str | None:
         """Return "file:line" of a source record of the process."""

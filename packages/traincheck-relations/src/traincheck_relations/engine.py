@@ -11,14 +11,15 @@ import attrs
 
 from traincheck_relations.api import Event, Example, Gap, Monitor, Proposer
 from traincheck_relations.audience import Audience, Fault, Follower, Seen
-from traincheck_relations.replay import Replay
+from traincheck_relations.replay import Replay, replayed
 from traincheck_trace_schema.invariants import Param, Params
 
 if TYPE_CHECKING:
     from traincheck_relations.api import Relation
-    from traincheck_trace_schema.reading import Run
+    from traincheck_relations.replay import Source
+    from traincheck_trace_schema.reading import Run, StreamItem, WindowEnd
 
-__all__ = ["Fault", "Proposals", "Seen", "Tell", "Watch", "propose"]
+__all__ = ["Fault", "Monitors", "Proposals", "Seen", "Tell", "Watch", "propose"]
 
 _TOLD_EVERY = 4096  # items of a run, after which progress is told
 
@@ -46,7 +47,7 @@ def propose(run: Run, relations: Mapping[str, Relation], tell: Tell | None = Non
     for name, relation in relations.items():
         audience.admit(name, relation.proposer)
     callers: defaultdict[str, set[str | None]] = defaultdict(set)
-    for item in _told(Replay(run), tell):
+    for item in _told(replayed(run), tell):
         if isinstance(item, Event):
             if item.kind == "call_begin" and item.call is not None:
                 parent = item.call.parent
@@ -65,19 +66,17 @@ def propose(run: Run, relations: Mapping[str, Relation], tell: Tell | None = Non
     )
 
 
-class Watch:
-    """Monitors that follow one run. To be iterated once: gives each example and its relation."""
+class Monitors:
+    """The monitors of claims, which follow a run item by item; its trace may still grow."""
 
     def __init__(
         self,
-        run: Run,
+        source: Source,
         relations: Mapping[str, Relation],
         params: Mapping[str, Sequence[Params]],
-        tell: Tell | None = None,
     ) -> None:
         """Make one monitor for each relation in `params`; each must be in `relations`."""
-        self._run = run
-        self._tell = tell
+        self._replay = Replay(source)
         self._audience = Audience[Monitor]()
         for name, claims in params.items():
             if claims:
@@ -93,20 +92,22 @@ class Watch:
         """What the run showed so far."""
         return self._audience.seen
 
-    def __iter__(self) -> Iterator[tuple[str, Example]]:
-        for item in _told(Replay(self._run), self._tell):
-            if isinstance(item, Event):
-                for follower in self._audience.wanted_by(item):
-                    for example in _on_event(follower, item):
-                        yield follower.name, example
-            elif isinstance(item, Gap):
-                for follower in self._audience.followers():
-                    _on_gap(follower, item)
-            else:
-                window = item.window
-                yield from self._from_each(lambda monitor: monitor.on_window_end(window))  # noqa: B023  asked at once
-        # Whether the trace is complete is known only now that it was read to its end.
-        is_complete = not self._run.incomplete_because()
+    def take(self, item: StreamItem | WindowEnd) -> Iterator[tuple[str, Example]]:
+        """Take the next item of the stream; yield each example that it completes, by relation."""
+        occurrence = self._replay.take(item)
+        if isinstance(occurrence, Event):
+            for follower in self._audience.wanted_by(occurrence):
+                for example in _on_event(follower, occurrence):
+                    yield follower.name, example
+        elif isinstance(occurrence, Gap):
+            for follower in self._audience.followers():
+                _on_gap(follower, occurrence)
+        else:
+            window = occurrence.window
+            yield from self._from_each(lambda monitor: monitor.on_window_end(window))
+
+    def finish(self, *, is_complete: bool) -> Iterator[tuple[str, Example]]:
+        """Yield what can be said only now that the run is over; is its trace all of it?"""
         yield from self._from_each(lambda monitor: monitor.on_end(complete=is_complete))
 
     def _from_each(
@@ -115,6 +116,28 @@ class Watch:
         for follower in self._audience.followers():
             for example in _asked(follower, ask):
                 yield follower.name, example
+
+
+class Watch(Monitors):
+    """Monitors of a run that has ended. To be iterated once: gives each example, by relation."""
+
+    def __init__(
+        self,
+        run: Run,
+        relations: Mapping[str, Relation],
+        params: Mapping[str, Sequence[Params]],
+        tell: Tell | None = None,
+    ) -> None:
+        """Make one monitor for each relation in `params`; each must be in `relations`."""
+        super().__init__(run, relations, params)
+        self._run = run
+        self._tell = tell
+
+    def __iter__(self) -> Iterator[tuple[str, Example]]:
+        for item in _told(self._run.stream(), self._tell):
+            yield from self.take(item)
+        # Whether the trace is complete is known only now that it was read to its end.
+        yield from self.finish(is_complete=not self._run.incomplete_because())
 
 
 def _give(follower: Follower[Proposer], event: Event) -> None:

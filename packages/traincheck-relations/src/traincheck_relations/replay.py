@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import attrs
 
 from traincheck_relations.api import Call, Event, Gap, VariableState
-from traincheck_trace_schema.reading import Run, StreamItem, WindowEnd
+from traincheck_trace_schema.reading import StreamItem, WindowEnd
 from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window
 
 if TYPE_CHECKING:
+    from traincheck_trace_schema.reading import Run, Shard
     from traincheck_trace_schema.values import Json
 
 Occurrence: TypeAlias = Event | Gap | WindowEnd
@@ -26,6 +27,8 @@ _NOT_LOST = "sampling"  # the reason of a gap after which the state is told anew
 class ProcessState:
     """What is known of one process at a moment of the stream, its rank by the last header."""
 
+    shard: str
+    restart: int
     rank: int
     is_main: bool
     groups: Mapping[str, tuple[int, ...]]
@@ -34,13 +37,18 @@ class ProcessState:
     calls: dict[int, Call] = attrs.field(factory=dict)
     live: dict[int, VariableState] = attrs.field(factory=dict)
     sources: dict[int, str] = attrs.field(factory=dict)
+    ended: Window | None = None  # the last window that every rank has left
     _parameters: dict[int, tuple[str, ...]] = attrs.field(factory=dict)  # their names
     _model: str | None = None
 
     @classmethod
-    def of(cls, header: Mapping[str, Any]) -> ProcessState:
-        """Return the state of a process that begins with a header."""
-        return cls(header["rank"], header["role"] == "main", _groups(header))
+    def of(cls, shard: Shard) -> ProcessState:
+        """Return the state of a process that begins with the header of its shard."""
+        header = shard.raw_header
+        is_main = header["role"] == "main"
+        return cls(
+            shard.name, shard.header.restart, header["rank"], is_main, groups=_groups(header)
+        )
 
     def take_header(self, header: Mapping[str, Any]) -> None:
         """Take note of a header that is told again: the process has learned its rank, say."""
@@ -71,6 +79,10 @@ class ProcessState:
                 del self._parameters[id_]
             self._model = None
 
+    def is_over(self, window: Window) -> bool:
+        """Whether the end of a window was told."""
+        return self.ended is not None and window <= self.ended
+
     def forget(self) -> None:
         """Forget what records that were lost may have changed; it is told again as it changes."""
         self.calls.clear()
@@ -85,26 +97,43 @@ class ProcessState:
         return self.groups
 
 
+class Source(Protocol):
+    """A run, as far as its stream was read; one that still grows may get more shards."""
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        """The shards; an item of the stream names its own by index."""
+
+
 class Replay:
     """Turns the stream of a run into events. Bounded by open calls and live variables."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    def __init__(self, source: Source) -> None:
+        self._source = source
         self._documented: dict[str, tuple[str, ...]] = {}
         self._names: dict[str, frozenset[str]] = {}
         self._defaults: dict[str, Mapping[str, Json]] = {}
-        self._names_of_shards = [shard.name for shard in run.shards]
-        self._processes = [ProcessState.of(shard.raw_header) for shard in run.shards]
+        self._processes: list[ProcessState] = []
 
-    def __iter__(self) -> Iterator[Occurrence]:
-        for item in self._run.stream():
-            yield item if isinstance(item, WindowEnd) else self._occurrence(item)
+    def take(self, item: StreamItem | WindowEnd) -> Occurrence:
+        """Return what the next item of the stream says."""
+        if isinstance(item, StreamItem):
+            return self._occurrence(item)
+        for state in self._processes:
+            state.ended = item.window
+        return item
+
+    def _open(self, process: int) -> None:
+        """Take in the shards that are new, up to that of a process."""
+        new = self._source.shards[len(self._processes) : process + 1]
+        self._processes += map(ProcessState.of, new)
 
     def _occurrence(self, item: StreamItem) -> Event | Gap:
         record: dict[str, Any] = item.record
         kind = record["kind"]
+        if item.process >= len(self._processes):
+            self._open(item.process)
         state = self._processes[item.process]
-        shard = self._run.shards[item.process]
         state.window = item.window
         if kind == "gap":
             if record["reason"] != _NOT_LOST:
@@ -119,12 +148,12 @@ class Replay:
         return Event(
             kind=kind,
             record=record,
-            shard=self._names_of_shards[item.process],
+            shard=state.shard,
             rank=state.rank,
             process=item.process,
-            restart=shard.header.restart,
+            restart=state.restart,
             is_main=state.is_main,
-            window=state.window,
+            window=item.window,
             stage=state.stage,
             call=call,
             before=before,
@@ -177,6 +206,11 @@ class Replay:
         )
         state.calls[call.id] = call
         return call
+
+
+def replayed(run: Run) -> Iterator[Occurrence]:
+    """Yield what the stream of a run that has ended says."""
+    return map(Replay(run).take, run.stream())
 
 
 def _updated(before: VariableState | None, record: dict[str, Any]) -> VariableState:

@@ -121,7 +121,8 @@ class DistinctMonitor(EventMonitor):
         is_judged = event.window.step >= 0
         yield from self._take(key, content)
         if claim.between == "ranks":
-            if is_judged and len(event.run.world().get("world", ())) > 1:
+            is_shared = len(event.run.world().get("world", ())) > 1
+            if is_judged and is_shared and not event.is_late:
                 by_slot = self._by_rank[event.window]
                 by_rank = by_slot.setdefault((index, event.restart), {})
                 by_rank.setdefault(event.rank, []).append(sighting)

@@ -182,7 +182,7 @@ class ConsistencyMonitor(EventMonitor):
             by_rank.pop(gap.rank, None)
 
     def _see(self, event: Event, function: str | None, phase: str, role: str) -> None:
-        if (event.process, event.window) in self._blind:
+        if event.is_late or (event.process, event.window) in self._blind:
             return
         key = (event.process, event.window, role, function, phase)
         self._counts[key] += 1
