@@ -8,8 +8,8 @@ import attrs
 import click
 
 from traincheck_check.terminal import MAX_GROUPS, screen, wrapped
+from traincheck_trace_schema.occasion import Place
 from traincheck_trace_schema.results import (
-    Place,
     Summary,
     Suppressed,
     Violation,

@@ -14,9 +14,10 @@ from traincheck_trace_schema.codec import dumps, unstructure
 from traincheck_trace_schema.errors import ConfigError, TraceError
 from traincheck_trace_schema.invariant_file import invariant_id, write_invariants
 from traincheck_trace_schema.invariants import APIParam, Invariant
+from traincheck_trace_schema.occasion import Place
 from traincheck_trace_schema.plan import Plan
 from traincheck_trace_schema.plan_file import write_plan
-from traincheck_trace_schema.results import Place, Summary, Verdict, Violation
+from traincheck_trace_schema.results import Summary, Verdict, Violation
 from traincheck_trace_schema.results_file import write_summary, write_verdicts
 from traincheck_trace_schema.suppression_file import write_suppressions
 from traincheck_trace_schema.suppressions import Suppression

@@ -12,6 +12,7 @@ import pytest
 from traincheck_trace_schema.codec import loads, structure, structure_record, unstructure
 from traincheck_trace_schema.invariant_file import read_invariants
 from traincheck_trace_schema.invariants import Clause, Conjunction, Free, Invariant, Param
+from traincheck_trace_schema.occasion import Place, Reference
 from traincheck_trace_schema.plan import FunctionPlan, Plan, VariablePlan
 from traincheck_trace_schema.plan_file import read_plan
 from traincheck_trace_schema.reading import StreamItem, open_run
@@ -27,7 +28,14 @@ from traincheck_trace_schema.records import (
     TraceRecord,
     VarEvent,
 )
-from traincheck_trace_schema.results import Place, Summary, Suppressed, Verdict
+from traincheck_trace_schema.results import (
+    RankProgress,
+    Summary,
+    Suppressed,
+    Timeline,
+    Verdict,
+    Violation,
+)
 from traincheck_trace_schema.results_file import read_summary, read_verdicts
 from traincheck_trace_schema.suppression_file import read_suppressions, suppression_path
 from traincheck_trace_schema.suppressions import Suppression
@@ -141,7 +149,8 @@ def test_the_golden_results_leave_no_verdict_nor_any_field_out() -> None:
         "passed",
         "not_triggered",
     }
-    assert _written(Verdict) | _written(Summary) | _written(Place) <= keys
+    told = (Verdict, Summary, Violation, Timeline, Place, Reference, RankProgress)
+    assert set[str]().union(*map(_written, told)) <= keys
 
 
 def test_the_golden_trace_says_what_it_said() -> None:

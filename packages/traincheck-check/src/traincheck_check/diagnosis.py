@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from traincheck_check.grouping import Broken
-    from traincheck_trace_schema.results import Place
+    from traincheck_trace_schema.occasion import Place
 
 _SHOWN = 4  # names in a sentence
 
@@ -32,7 +32,7 @@ def group_of(id_: int, members: Sequence[Broken]) -> ViolationGroup:
 def when(place: Place) -> str:
     """Say when something happened.
 
-    >>> from traincheck_trace_schema.results import Place
+    >>> from traincheck_trace_schema.occasion import Place
     >>> when(Place(step=3, stage="training", rank=0))
     'step 3 (training)'
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from traincheck_trace_schema.invariants import Invariant
-from traincheck_trace_schema.results import Evidence, Place
+from traincheck_trace_schema.occasion import Evidence, Place
 from traincheck_trace_schema.window import AFTER_PASS, BEFORE_PASS, Window
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import attrs
 
 from traincheck_check.causes import pattern_of
 from traincheck_check.finding import Finding
-from traincheck_trace_schema.results import Place
+from traincheck_trace_schema.occasion import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,6 +9,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 import attrs
 
 from traincheck_trace_schema.constraints import Count, Name, Share, Version1
+from traincheck_trace_schema.occasion import Reference
 from traincheck_trace_schema.values import Json, Scalar, Value  # noqa: F401  Value is made of Json
 
 SCHEMA: Final = "traincheck.invariants"
@@ -184,3 +185,4 @@ class Invariant:
     runs: tuple[str, ...] = ()
     tracker: str | None = None
     likelihood: Share | None = None
+    reference: Reference | None = None  # where it held first

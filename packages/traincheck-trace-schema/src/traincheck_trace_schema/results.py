@@ -7,24 +7,23 @@ from typing import Final, Literal
 
 import attrs
 
-from traincheck_trace_schema.constraints import Count, Number, StepNumber, Version1
-from traincheck_trace_schema.values import Json
+from traincheck_trace_schema.constraints import Count, Number, Share, StepNumber, Version1
+from traincheck_trace_schema.occasion import Evidence, Place, Reference
 
 SCHEMA: Final = "traincheck.results"
 VERSION: Final = "1.0"
 
 
 @attrs.frozen(kw_only=True)
-class Place:
-    """Where something happened. `step` is the training step, -1 before the first."""
+class Timeline:
+    """On how many occasions of which steps an invariant was broken, on one rank.
 
-    step: StepNumber
-    eval_step: Count | None = None
-    stage: str
+    `counts` has them by the first of `width` steps that follow one another.
+    """
+
     rank: Count
-    function: str | None = None
-    variable: str | None = None
-    source: str | None = None  # "file:line" of user code
+    width: Number
+    counts: Mapping[str, Number]
 
 
 @attrs.frozen(kw_only=True)
@@ -41,6 +40,9 @@ class Violation:
     variables: tuple[str, ...] = ()
     happened: str = ""  # what was seen instead, in words
     group: Count
+    known: bool = False  # the baseline names it
+    timeline: tuple[Timeline, ...] = ()  # by rank
+    reference: Reference | None = None  # where it held
 
 
 @attrs.frozen(kw_only=True)
@@ -65,8 +67,25 @@ class Suppressed:
 
 
 @attrs.frozen(kw_only=True)
+class RankProgress:
+    """How far the training of a rank came, and how much of it was recorded."""
+
+    rank: Count
+    steps: Count  # that began
+    recorded: Count  # of these
+    first: StepNumber | None = None
+    last: StepNumber | None = None
+    ended: bool = False  # cleanly
+    recording_share: Share | None = None  # the part of its time that recording took
+
+
+@attrs.frozen(kw_only=True)
 class Summary:
-    """The content of `violations_summary.json`; `checked` is without what is `suppressed`."""
+    """The content of `violations_summary.json`; `checked` is without what is `suppressed`.
+
+    `known` counts the failed that the baseline names. `unjudged` says of those that were not
+    triggered how many are so for which kind of reason.
+    """
 
     schema: Literal["traincheck.results"] = SCHEMA
     version: Version1 = VERSION
@@ -76,20 +95,15 @@ class Summary:
     passed: Count
     not_triggered: Count
     suppressed: Count = 0
+    known: Count = 0
+    running: bool = False  # the run goes on, and more may follow
     complete: bool
     incomplete_because: tuple[str, ...] = ()
     violations: tuple[Violation, ...]
     groups: tuple[ViolationGroup, ...] = ()
     suppressions: tuple[Suppressed, ...] = ()
-
-
-@attrs.frozen(kw_only=True)
-class Evidence:
-    """A record of the trace, and which rank wrote it into which shard."""
-
-    rank: Count
-    shard: str
-    record: Mapping[str, Json]
+    unjudged: Mapping[str, Count] = attrs.field(factory=dict)
+    ranks: tuple[RankProgress, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -105,5 +119,6 @@ class Verdict:
     occasions: Count  # on which its precondition held
     violations: Count
     reason: str = ""  # why it was not triggered
+    reason_kind: str = ""  # as "not called": what `unjudged` counts
     first: Place | None = None
     evidence: tuple[Evidence, ...] = ()
