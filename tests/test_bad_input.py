@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 
-from traincheck_check.cli import check
+from traincheck_check.commands.check import check
 from traincheck_infer.cli import infer
 from traincheck_relations.testing.traces import TraceBuilder, train
 from traincheck_trace_schema.codec import dumps, loads

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from traincheck_check.checking import check_run
-from traincheck_check.outcome import outcome_of
+from traincheck_check.judging.claims import Claims
+from traincheck_check.judging.judge import check_run
+from traincheck_check.judging.outcome import outcome_of
 from traincheck_infer.inference import infer_invariants
 from traincheck_relations.registry import load_relations
 from traincheck_relations.testing.traces import ShardBuilder, TraceBuilder, optimizer, tensor
@@ -97,6 +98,6 @@ def test_checking_what_was_learnt_from_reports_nothing(
     assert inference.faults == ()
     event(f"{min(len(inference.invariants), 3)} invariants or more")
     for run in written:
-        outcome = outcome_of(check_run(run, inference.invariants, relations))
+        outcome = outcome_of(check_run(run, Claims.of(inference.invariants)))
         assert outcome.failed == ()
         assert outcome.summary.complete

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traincheck_launcher.option_groups import GroupedCommand
 from traincheck_launcher.percent import percentage
 from traincheck_launcher.size import trace_size
 from traincheck_trace_schema.cli import ManyValues
 from traincheck_trace_schema.errors import ConfigError
+from traincheck_trace_schema.option_groups import GroupedCommand
 
 if TYPE_CHECKING:
     from traincheck_instrument.settings import TensorFormat, Tracker

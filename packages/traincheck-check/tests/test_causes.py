@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traincheck_check.causes import Pattern, pattern_of, usual_causes
+from traincheck_check.diagnosing.causes import Pattern, pattern_of, usual_causes
 from traincheck_trace_schema.invariants import (
     APIParam,
     Invariant,

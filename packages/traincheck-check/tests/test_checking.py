@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
 import pytest
 
-from traincheck_check.checking import Checked, check_run
-from traincheck_check.outcome import Outcome, outcome_of
-from traincheck_relations.registry import relations_for
+from traincheck_check.judging.claims import Claims
+from traincheck_check.judging.judge import Checked, check_run
+from traincheck_check.judging.outcome import Outcome, outcome_of
 from traincheck_trace_schema.errors import InvariantError
 from traincheck_trace_schema.invariants import ConditionGroup, Invariant
 from traincheck_trace_schema.reading import open_runs
@@ -24,7 +25,7 @@ FC1, FC2 = "model.fc1.weight", "model.fc2.weight"
 
 def check(folder: Path, claims: Sequence[Invariant]) -> Checked:
     (run,) = open_runs([folder])
-    return check_run(run, claims, relations_for(claims).relations)
+    return check_run(run, Claims.of(claims))
 
 
 def judge(folder: Path, claims: Sequence[Invariant]) -> Outcome:
@@ -151,9 +152,10 @@ def test_a_relation_that_fails_makes_the_check_incomplete(
 ) -> None:
     """Its invariants did not pass, and the summary says why."""
     (run,) = open_runs([write_run()])
-    real = relations_for(claims).relations["APIContainRelation"]
+    real = Claims.of(claims)
+    failing = {name: Failing(relation) for name, relation in real.relations.items()}
 
-    outcome = outcome_of(check_run(run, claims, {"APIContainRelation": Failing(real)}))
+    outcome = outcome_of(check_run(run, attrs.evolve(real, relations=failing)))
 
     assert outcome.passed == ()
     assert {each.reason for each in outcome.not_triggered} == {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner, Result
 
-from traincheck_check.cli import check
+from traincheck_check.commands.check import check
 from traincheck_relations.testing.traces import TraceBuilder, train
 from traincheck_trace_schema.results_file import read_summary, read_verdicts
 from traincheck_trace_schema.suppression_file import suppression_path, write_suppressions
@@ -167,7 +167,7 @@ def test_a_trace_without_steps_is_warned_of(tmp_path: Path, claims_file: Path) -
 
     result = run("-f", "trace", "-i", claims_file, "-o", "results")
 
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 3, result.output
     assert "warning: no training step is recorded" in result.stderr
 
 
@@ -287,9 +287,9 @@ def test_unusable_input_gets_one_line_and_exit_code_2(
 def test_help_imports_neither_numpy_nor_torch() -> None:
     """The command answers at once, and works where torch is not installed."""
     code = (
-        "import sys; from traincheck_check.cli import check; "
+        "import sys; from traincheck_check.commands.check import check; "
         "check(['--help'], standalone_mode=False); "
-        "import traincheck_check.checking, traincheck_check.terminal, traincheck_check.outcome; "
+        "import traincheck_check.judging.judge, traincheck_check.reporting.screen; "
         "print({'numpy', 'torch'} & set(sys.modules))"
     )
 

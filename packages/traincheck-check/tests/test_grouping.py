@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traincheck_check.finding import Finding
-from traincheck_check.grouping import broken, grouped
+from traincheck_check.diagnosing.grouping import broken, grouped
+from traincheck_check.judging.finding import Finding
 from traincheck_relations.api import Example, Position
 from traincheck_trace_schema.window import Window
 

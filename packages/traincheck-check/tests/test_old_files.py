@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 
-from traincheck_check.cli import check
+from traincheck_check.commands.check import check
 from traincheck_relations.testing.traces import TraceBuilder
 from traincheck_trace_schema.legacy.testing import OldTrace
 from traincheck_trace_schema.results_file import read_verdicts
@@ -97,7 +97,7 @@ def test_relations_that_are_not_installed_are_told_and_counted(
 
     result = run("-f", write_run(), "-i", claims)
 
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 3, result.output
     assert "warning: not checked: 2 invariants: relation 'MoodRelation'" in result.stderr
     reasons = [each.reason for each in read_verdicts(tmp_path / "results" / "not_triggered.log")]
     assert sorted(reasons) == [
@@ -131,7 +131,7 @@ def test_what_can_not_be_expressed_is_told_by_file_and_line(
 
     result = run("-f", write_run(), "-i", claims)
 
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 3, result.output
     assert f"note: {claims}:2: left out, it can't be expressed" in result.stderr
 
 

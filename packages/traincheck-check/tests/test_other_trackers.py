@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from traincheck_check.other_trackers import other_trackers
+from traincheck_check.judging.other_trackers import other_trackers
 from traincheck_relations.registry import load_relations
 from traincheck_trace_schema.invariants import (
     APIParam,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from traincheck_check.checking import check_run
-from traincheck_check.outcome import outcome_of
-from traincheck_relations.registry import relations_for
+from traincheck_check.judging.claims import Claims
+from traincheck_check.judging.judge import check_run
+from traincheck_check.judging.outcome import outcome_of
 from traincheck_relations.testing.traces import TraceBuilder
 from traincheck_trace_schema.reading import open_runs
 
@@ -70,5 +70,5 @@ def test_variables_that_were_not_looked_at(tmp_path: Path, claims: tuple[Invaria
 def reasons(trace: TraceBuilder, claims: tuple[Invariant, ...]) -> dict[str, str]:
     trace.write()
     (run,) = open_runs([trace.folder])
-    outcome = outcome_of(check_run(run, claims, relations_for(claims).relations))
+    outcome = outcome_of(check_run(run, Claims.of(claims)))
     return {each.invariant_id: each.reason for each in outcome.not_triggered}

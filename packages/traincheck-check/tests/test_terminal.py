@@ -7,7 +7,9 @@ from pathlib import Path
 import attrs
 import click
 
-from traincheck_check.terminal import MAX_GROUPS, screen, wrapped
+from traincheck_check.judging.outcome import Outcome
+from traincheck_check.reporting.api import Report
+from traincheck_check.reporting.screen import MAX_GROUPS, screen, wrapped
 from traincheck_trace_schema.occasion import Place
 from traincheck_trace_schema.results import (
     Summary,
@@ -54,8 +56,10 @@ def summary(groups: int = 0, *, checked: int = 50) -> Summary:
     )
 
 
-def lines(told: Summary, name: str | None = None) -> list[str]:
-    return [click.unstyle(line) for line in screen(told, FOLDER, name=name)]
+def lines(told: Summary, name: str = "") -> list[str]:
+    outcome = Outcome(summary=told, failed=(), passed=(), not_triggered=())
+    report = Report(name=name, folder=FOLDER, outcome=outcome)
+    return [click.unstyle(line) for line in screen(report)]
 
 
 def test_the_first_line_tells_how_much_applied() -> None:

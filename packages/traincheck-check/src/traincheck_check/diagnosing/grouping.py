@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from traincheck_check.causes import pattern_of
-from traincheck_check.finding import Finding
+from traincheck_check.diagnosing.causes import pattern_of
+from traincheck_check.judging.finding import Finding
 from traincheck_trace_schema.occasion import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
 
 NEAR_STEPS = 1  # a cause shows in the same step, or in the next at the same call
@@ -24,6 +24,7 @@ class Broken:
     finding: Finding
     first: Place
     last: Place
+    known: bool = False  # a baseline names it
 
     def is_like(self, other: Broken) -> bool:
         """Whether two violations are likely to have one cause."""
@@ -42,10 +43,15 @@ class Broken:
         return self.first.step, tells, -finding.violations, finding.invariant.id
 
 
-def broken(findings: Iterable[Finding]) -> list[Broken]:
-    """Return the findings with a violation, the most telling first."""
+def broken(findings: Iterable[Finding], known: Container[str] = ()) -> list[Broken]:
+    """Return the findings with a violation, the most telling first.
+
+    Args:
+        findings: The findings.
+        known: Ids of invariants that a baseline names.
+    """
     found = [
-        Broken(each, each.first, each.last)
+        Broken(each, each.first, each.last, each.invariant.id in known)
         for each in findings
         if each.first is not None and each.last is not None
     ]

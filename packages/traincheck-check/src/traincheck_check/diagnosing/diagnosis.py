@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traincheck_check.causes import pattern_of, usual_causes
+from traincheck_check.diagnosing.causes import pattern_of, usual_causes
 from traincheck_trace_schema.results import ViolationGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from traincheck_check.grouping import Broken
+    from traincheck_check.diagnosing.grouping import Broken
     from traincheck_trace_schema.occasion import Place
 
 _SHOWN = 4  # names in a sentence

@@ -10,18 +10,18 @@ from traincheck_trace_schema.legacy import documented_name
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from traincheck_check.finding import Finding
+    from traincheck_check.judging.finding import Finding
     from traincheck_relations.engine import Seen
-    from traincheck_trace_schema.reading import Run
+    from traincheck_trace_schema.reading import Shard
 
 
-def unrecorded(run: Run, findings: Iterable[Finding], seen: Seen) -> dict[str, str]:
+def unrecorded(shards: Iterable[Shard], findings: Iterable[Finding], seen: Seen) -> dict[str, str]:
     """Say of broken invariants, by their ids, which of their functions the run did not record.
 
     An old invariant may say that a function of torch calls a private one. Only where some functions
     of a package are recorded is it known that another one of the package is not.
     """
-    recorded = {name for shard in run.shards for name in shard.header.recording.functions}
+    recorded = {name for shard in shards for name in shard.header.recording.functions}
     packages = {_package(name) for name in recorded}
     reasons = {}
     for finding in findings:

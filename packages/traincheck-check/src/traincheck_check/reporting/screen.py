@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traincheck_check.diagnosis import some_of, times, when
+from traincheck_check.diagnosing.diagnosis import some_of, times, when
 from traincheck_trace_schema.results_file import (
     FAILED_NAME,
     NOT_TRIGGERED_NAME,
@@ -19,8 +19,9 @@ from traincheck_trace_schema.results_file import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
+    from traincheck_check.judging.exit_code import Threshold
+    from traincheck_check.reporting.api import Report
     from traincheck_trace_schema.results import Summary, Violation, ViolationGroup
 
 RESULT_NAMES = (SUMMARY_NAME, FAILED_NAME, PASSED_NAME, NOT_TRIGGERED_NAME)
@@ -43,15 +44,15 @@ def wrapped(lines: Iterable[str], width: int) -> Iterator[str]:
         )
 
 
-def screen(summary: Summary, folder: Path, *, name: str | None = None) -> Iterator[str]:
+def screen(report: Report, limits: Threshold | None = None) -> Iterator[str]:
     """Yield the lines that a person reads first.
 
     Args:
-        summary: What was found out.
-        folder: Where the results were written.
-        name: What the run is called, where there are several.
+        report: What was found out about a run.
+        limits: From what on the check fails.
     """
-    yield _verdict(summary, name)
+    summary = report.outcome.summary
+    yield verdict_line(report, limits, is_styled=True)
     for reason in summary.incomplete_because[:MAX_GROUPS]:
         yield f"{_INDENT}incomplete: {reason}"
     yield from _suppressed(summary)
@@ -63,23 +64,32 @@ def screen(summary: Summary, folder: Path, *, name: str | None = None) -> Iterat
         yield "Also:"
         yield from (_in_short(group, summary) for group in others[: MAX_GROUPS - 1])
         if more := len(others[MAX_GROUPS - 1 :]):
-            yield f"{_INDENT}and {more} more in {folder / SUMMARY_NAME}"
+            yield f"{_INDENT}and {more} more in {report.folder / SUMMARY_NAME}"
         yield ""
-    yield f"Results are in {folder}: {', '.join(RESULT_NAMES)}"
+    yield f"Results are in {report.folder}: {', '.join(RESULT_NAMES)}"
 
 
-def _verdict(summary: Summary, name: str | None) -> str:
+def verdict_line(
+    report: Report, limits: Threshold | None = None, *, is_styled: bool = False
+) -> str:
+    """Say how much applied, and whether anything was broken."""
+    outcome, summary = report.outcome, report.outcome.summary
     applied = summary.failed + summary.passed
     share = 100 * applied // summary.checked if summary.checked else 0
-    verdict = (
-        click.style(f"{summary.failed} broken", fg="red", bold=True)
-        if summary.failed
-        else click.style("no violation", fg="green" if summary.complete and applied else "yellow")
-    )
+    verdict, colour = "no violation", "green" if summary.complete and applied else "yellow"
     if not applied:
-        verdict = click.style("nothing could be judged", fg="yellow")
+        verdict = "nothing could be judged"
+    elif summary.failed:
+        verdict, colour = f"{summary.failed} broken", "red"
+        if summary.known:
+            verdict += f", {summary.known} of them known"
+            colour = "red" if outcome.new else "yellow"
+    if is_styled:
+        verdict = click.style(verdict, fg=colour, bold=bool(summary.failed))
     trace = "" if summary.complete else ", but the trace is incomplete"
-    run = "" if name is None else f"{name}: "
+    if limits is not None and not limits.is_covered(outcome):
+        trace += f"; at least {limits.min_coverage:g} % have to apply"
+    run = f"{report.name}: " if report.name else ""
     return f"{run}{applied} of {summary.checked} invariants applied ({share} %): {verdict}{trace}."
 
 

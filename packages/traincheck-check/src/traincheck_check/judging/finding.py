@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from traincheck_check.judging.timeline import Timelines
 from traincheck_trace_schema.invariants import Invariant
 from traincheck_trace_schema.occasion import Evidence, Place
 from traincheck_trace_schema.window import AFTER_PASS, BEFORE_PASS, Window
@@ -31,6 +32,7 @@ class Finding:
     variables: dict[str, None] = attrs.field(factory=dict)  # in the order of appearance
     happened: str = ""
     evidence: list[Evidence] = attrs.field(factory=list)
+    timelines: Timelines = attrs.field(factory=Timelines)
     _first_window: Window | None = None
     _last_window: Window | None = None
 
@@ -44,6 +46,7 @@ class Finding:
         self.violations += 1
         at = example.at
         self.ranks.add(at.rank)
+        self.timelines.add(at.rank, at.window.step)
         if at.variable is not None and len(self.variables) < MAX_VARIABLES:
             self.variables[at.variable] = None
         if len(self.evidence) < MAX_EVIDENCE:

@@ -30,6 +30,6 @@ class GroupedCommand(TraincheckCommand):
         }
         for title, names in self.groups.items():
             with formatter.section(title):
-                formatter.write_dl([told.pop(name) for name in names])
+                formatter.write_dl([told.pop(name) for name in names if name in told])
         with formatter.section(_REST):
             formatter.write_dl(list(told.values()))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import attrs
 
-from traincheck_check.diagnosis import group_of
-from traincheck_check.grouping import Broken, broken, grouped
-from traincheck_check.reasons import why_not_triggered
-from traincheck_trace_schema.errors import ConfigError
+from traincheck_check.diagnosing.diagnosis import group_of
+from traincheck_check.diagnosing.grouping import Broken, broken, grouped
+from traincheck_check.judging.output_folder import make_folder
+from traincheck_check.judging.reasons import why_not_triggered
 from traincheck_trace_schema.results import Summary, Verdict, Violation
 from traincheck_trace_schema.results_file import (
     FAILED_NAME,
@@ -21,12 +22,10 @@ from traincheck_trace_schema.results_file import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from traincheck_check.checking import Checked
-    from traincheck_check.finding import Finding
-    from traincheck_trace_schema.results import Suppressed
+    from traincheck_check.judging.finding import Finding
+    from traincheck_check.judging.judge import Checked
 
 
 @attrs.frozen(kw_only=True)
@@ -38,13 +37,18 @@ class Outcome:
     passed: tuple[Verdict, ...]
     not_triggered: tuple[Verdict, ...]
 
+    @property
+    def new(self) -> int:
+        """How many invariants were broken that no baseline names."""
+        return self.summary.failed - self.summary.known
+
     def write(self, folder: Path) -> None:
         """Write them into a folder, which is made if need be.
 
         Raises:
             ConfigError: They cannot be written.
         """
-        _make_folder(folder)
+        make_folder(folder)
         write_verdicts(folder / FAILED_NAME, self.failed)
         write_verdicts(folder / PASSED_NAME, self.passed)
         write_verdicts(folder / NOT_TRIGGERED_NAME, self.not_triggered)
@@ -52,37 +56,33 @@ class Outcome:
         write_summary(folder / SUMMARY_NAME, self.summary)
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(
-            f"{folder}: cannot be made: {error.strerror or error}; choose another with -o"
-        ) from error
-
-
-def outcome_of(checked: Checked, suppressed: Sequence[Suppressed] = ()) -> Outcome:
-    """Sum up what checking a run found out, and what was not checked since it is suppressed."""
+def outcome_of(checked: Checked) -> Outcome:
+    """Sum up what checking a run found out so far."""
+    claims = checked.claims
     verdicts = [_verdict(finding, checked) for finding in checked.findings]
     failed = tuple(each for each in verdicts if each.verdict == "failed")
     passed = tuple(each for each in verdicts if each.verdict == "passed")
     not_triggered = tuple(each for each in verdicts if each.verdict == "not_triggered")
-    groups = grouped(broken(checked.findings))
+    groups = grouped(broken(checked.findings, claims.known))
     incomplete_because = checked.incomplete_because
     summary = Summary(
-        run_ids=(checked.run.run_id,),
+        run_ids=() if checked.trace.run_id is None else (checked.trace.run_id,),
         checked=len(verdicts),
         failed=len(failed),
         passed=len(passed),
         not_triggered=len(not_triggered),
-        suppressed=sum(len(each.invariant_ids) for each in suppressed),
+        suppressed=sum(len(each.invariant_ids) for each in claims.suppressed),
+        known=sum(each.invariant_id in claims.known for each in failed),
+        running=checked.running,
         complete=not incomplete_because,
         incomplete_because=incomplete_because,
         violations=tuple(
             _violation(each, group=number) for number, group in enumerate(groups) for each in group
         ),
         groups=tuple(group_of(number, group) for number, group in enumerate(groups)),
-        suppressions=tuple(suppressed),
+        suppressions=claims.suppressed,
+        unjudged=dict(Counter(each.reason_kind for each in not_triggered).most_common()),
+        ranks=checked.ranks,
     )
     return Outcome(summary=summary, failed=failed, passed=passed, not_triggered=not_triggered)
 
@@ -104,7 +104,9 @@ def _verdict(finding: Finding, checked: Checked) -> Verdict:
         return attrs.evolve(verdict, verdict="failed")
     if not finding.occasions or has_failed_relation:
         reason = why_not_triggered(finding, checked)
-        return attrs.evolve(verdict, verdict="not_triggered", reason=reason)
+        return attrs.evolve(
+            verdict, verdict="not_triggered", reason=reason.text, reason_kind=reason.kind
+        )
     return verdict
 
 
@@ -121,4 +123,7 @@ def _violation(one: Broken, *, group: int) -> Violation:
         variables=tuple(finding.variables),
         happened=finding.happened,
         group=group,
+        known=one.known,
+        timeline=finding.timelines.told(),
+        reference=finding.invariant.reference,
     )

@@ -1,0 +1,1 @@
+"""The commands. What they do is imported when they run."""

@@ -1,0 +1,1 @@
+"""Judging a run: streams it once through the monitors of all invariants."""

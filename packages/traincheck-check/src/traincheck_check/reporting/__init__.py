@@ -1,0 +1,1 @@
+"""Reporting: what was found out, told where people look."""
