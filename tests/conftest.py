@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -13,7 +14,12 @@ import attrs
 import pytest
 
 from traincheck_trace_schema.codec import loads
-from traincheck_trace_schema.results_file import SUMMARY_NAME
+from traincheck_trace_schema.results_file import (
+    FAILED_NAME,
+    NOT_TRIGGERED_NAME,
+    PASSED_NAME,
+    SUMMARY_NAME,
+)
 from traincheck_trace_schema.validation import validate
 
 if TYPE_CHECKING:
@@ -50,6 +56,17 @@ class Bench:
         assert code in (None, result.returncode), f"{result.stdout}\n{result.stderr}"
         return result
 
+    def start(self, command: str, *arguments: object) -> subprocess.Popen[str]:
+        """Start an installed command, and leave it to the test to wait for its end."""
+        return subprocess.Popen(
+            [BIN / command, *map(str, arguments)],
+            cwd=self.folder,
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
     def python(self, *arguments: object, code: int = 0):
         return self.run(Path(sys.executable).name, *arguments, code=code)
 
@@ -80,6 +97,34 @@ class Bench:
         self.run("traincheck-check", "-f", trace, "-i", invariants, "-o", out, code=code)
         return loads((self.folder / out / SUMMARY_NAME).read_text())
 
+    @contextlib.contextmanager
+    def followed(self, trace: str, out: str, *, invariants: str = "invariants.json"):
+        """Check a trace while it is written; afterwards the results are whole."""
+        log = self.folder / f"{out}.txt"
+        command = ("traincheck-onlinecheck", "-f", trace, "-i", invariants, "-o", out)
+        with (
+            log.open("w") as output,
+            subprocess.Popen(
+                [BIN / command[0], *command[1:]],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=output,
+                stderr=output,
+            ) as process,
+        ):
+            try:
+                yield process
+                process.wait(60)
+            finally:
+                process.kill()
+        assert process.returncode in (0, 1), log.read_text()
+
+    def assert_same_results(self, one: str, other: str) -> None:
+        """Hold the results of two checks of the same run against each other."""
+        for name in (SUMMARY_NAME, FAILED_NAME, PASSED_NAME, NOT_TRIGGERED_NAME):
+            first, second = (self.folder / out / name for out in (one, other))
+            assert first.read_text() == second.read_text(), name
+
     def records(self, trace: str) -> list[dict[str, object]]:
         shards = sorted((self.folder / trace).glob("trace_*.json"))
         return [loads(line) for shard in shards for line in shard.read_text().splitlines()]
@@ -108,9 +153,19 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     """Make a folder to run commands in; what they wrote there is validated in the end."""
+    bench = _bench(tmp_path)
+    yield bench
+    bench.assert_valid()
+
+
+@pytest.fixture(scope="module")
+def module_bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """Make a folder for what the tests of a module have in common."""
+    return _bench(tmp_path_factory.mktemp("common"))
+
+
+def _bench(folder: Path) -> Bench:
     path = os.pathsep.join((str(BIN), os.environ["PATH"]))
     environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
     environment.pop("PYTHONPATH", None)
-    bench = Bench(tmp_path, environment)
-    yield bench
-    bench.assert_valid()
+    return Bench(folder, environment)

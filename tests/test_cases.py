@@ -28,7 +28,10 @@ def other_seed(source):
 @pytest.mark.torch
 @pytest.mark.parametrize("name", CASES)
 def test_the_bug_is_found_and_the_twin_is_not_blamed(bench, name):
-    """The buggy program breaks what was learnt from the fixed one; other seeds do not."""
+    """The buggy program breaks what was learnt from the fixed one; other seeds do not.
+
+    To be followed while it runs shows the same.
+    """
     case = HERE / "cases" / name
     about = json.loads((case / "case.json").read_text())
     fixed = (case / "fixed.py").read_text()
@@ -39,7 +42,8 @@ def test_the_bug_is_found_and_the_twin_is_not_blamed(bench, name):
 
     bench.collect("fixed.py", "t_fixed", ranks=ranks)
     bench.infer("t_fixed")
-    bench.collect("buggy.py", "t_buggy", "-i", "invariants.json", ranks=ranks)
+    with bench.followed("t_buggy", "live_buggy"):
+        bench.collect("buggy.py", "t_buggy", "-i", "invariants.json", ranks=ranks)
     bench.collect("twin.py", "t_twin", "-i", "invariants.json", ranks=ranks)
     found = bench.check("t_buggy", "r_buggy", code=1)
     alarms = bench.check("t_twin", "r_twin", code=0)
@@ -48,6 +52,7 @@ def test_the_bug_is_found_and_the_twin_is_not_blamed(bench, name):
     assert any(trigger <= step <= trigger + 1 for step in steps)
     assert min(steps) >= trigger
     assert alarms["violations"] == []
+    bench.assert_same_results("live_buggy", "r_buggy")
 
 
 @pytest.mark.torch

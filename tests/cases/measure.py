@@ -3,7 +3,8 @@
 A case is `buggy.py`, `fixed.py` and `case.json`. Invariants are learnt from the fixed program; then
 the buggy one is checked, and a twin: the fixed one with other seeds. A case is *found* if the buggy
 run breaks an invariant that the twin does not break, not before `trigger_step` (-1: before the
-first step) and at most one step after it. Every violation in the twin is a false alarm.
+first step) and at most one step after it. Every violation in the twin is a false alarm. Both runs
+are checked while they go on, too: what that finds has to be the same.
 
     hatch run cases [--cases FOLDER] [--only NAME ...] [--out FOLDER]
 """
@@ -25,6 +26,7 @@ from pathlib import Path
 SEED = re.compile(r"((?:manual_seed|default_rng|\.seed)\()(\d+)")
 LIMIT_SECONDS = 300
 USABLE = (0, 1)
+RESULTS = ("violations_summary.json", "failed.log", "passed.log", "not_triggered.log")
 
 
 class CaseError(Exception):
@@ -86,9 +88,26 @@ class Case:
 
     def check(self, name: str) -> dict[str, int]:
         """Check a program of the case; return the first step of each broken invariant."""
-        self.collect(name, "--invariants", "invariants.json")
-        given = ("-f", f"t_{name}", "-i", "invariants.json", "-o", f"r_{name}")
-        self.run(command("traincheck-check"), *given, usable=USABLE)
+        given = ("-f", f"t_{name}", "-i", "invariants.json", "-o")
+        with (
+            (self.folder / f"live_{name}.txt").open("w") as log,
+            subprocess.Popen(
+                [command("traincheck-onlinecheck"), *given, f"live_{name}"],
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+            ) as live,
+        ):
+            try:
+                self.collect(name, "--invariants", "invariants.json")
+                live.wait(LIMIT_SECONDS)
+            finally:
+                live.kill()
+        self.run(command("traincheck-check"), *given, f"r_{name}", usable=USABLE)
+        for result in RESULTS:
+            one, other = (self.folder / out / result for out in (f"live_{name}", f"r_{name}"))
+            if not one.exists() or one.read_bytes() != other.read_bytes():
+                raise CaseError(f"{name}: checked live, {result} is another")
         summary = json.loads((self.folder / f"r_{name}" / "violations_summary.json").read_text())
         return {one["invariant_id"]: one["first"]["step"] for one in summary["violations"]}
 

@@ -1,0 +1,188 @@
+"""The command `traincheck-onlinecheck`: checks a run while it goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from traincheck_check.commands.options import (
+    GROUPS,
+    CheckCommand,
+    check_options,
+    results_folder,
+    threshold,
+)
+from traincheck_trace_schema.cli import ManyValues, given_traces, note, warn
+from traincheck_trace_schema.errors import TraceError
+
+if TYPE_CHECKING:
+    from traincheck_check.commands.telling import Telling
+    from traincheck_check.judging.following import Following
+
+_EXAMPLES = """\b
+Examples:
+  traincheck-onlinecheck -f trace -i invariants.json
+  traincheck-onlinecheck -f trace -i invariants.json --exit-on-idle 300 -o results
+"""
+_POLL_SECONDS = 0.1
+_WAITING_SECONDS = 2.0  # after which it is told that there is nothing yet
+_IDLE_SECONDS = 60.0  # of --exit-on-idle without a number: loading and checkpoints take some
+_GROUPS = GROUPS | {
+    "How it ends": ("exit_on_idle", *GROUPS["How it ends"]),
+    "How it follows": ("run_id", "rank_timeout", "report_interval", "verbose"),
+}
+
+
+@click.command(
+    "onlinecheck", cls=CheckCommand, groups=_GROUPS, no_args_is_help=True, epilog=_EXAMPLES
+)
+@click.option(
+    "-f",
+    "--trace-folders",
+    cls=ManyValues,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folders that traincheck-collect writes, all of one run; they need not be there yet.",
+)
+@click.option(
+    "-t",
+    "--traces",
+    cls=ManyValues,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Single trace files.",
+)
+@click.option("--strict", is_flag=True, help="Refuse a trace at the first line that is no record.")
+@check_options
+@click.option(
+    "--exit-on-idle",
+    type=click.FloatRange(0, min_open=True),
+    is_flag=False,
+    flag_value=_IDLE_SECONDS,
+    metavar="[SECONDS]",
+    help="End when nothing new has come for so long (without a number: 60).  [default: wait while "
+    "a process may go on]",
+)
+@click.option("--run-id", help="The run to wait for.  [default: the first that is there]")
+@click.option(
+    "--rank-timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    metavar="SECONDS",
+    help="Compare the others without a rank that is silent for so long while they go on.  "
+    "[default: 60]",
+)
+@click.option(
+    "--report-interval-seconds",
+    "report_interval",
+    type=click.FloatRange(0, min_open=True),
+    default=10.0,
+    metavar="SECONDS",
+    help="How often results are written where nothing new is found.  [default: 10]",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Tell every few seconds how far the run is.")
+@click.option(
+    "--check-relation-first",
+    is_flag=True,
+    help="Accepted and without effect: all relations are checked in one pass.",
+)
+def onlinecheck(**values: Any) -> int:
+    """Check a training run against invariants while it goes on.
+
+    Violations are printed as they are found, and the results written, which other programs may
+    read at any time. Ends when all ranks have ended; Ctrl-C ends it with what was found so far.
+
+    Exits as traincheck-check does.
+    """
+    from contextlib import closing  # noqa: PLC0415  --help needs none of these
+
+    from traincheck_check.commands.printing import printer  # noqa: PLC0415
+    from traincheck_check.commands.telling import SHOWN, Telling  # noqa: PLC0415
+    from traincheck_check.judging.claims import read_claims  # noqa: PLC0415
+    from traincheck_check.judging.following import Following, Waiting  # noqa: PLC0415
+    from traincheck_check.judging.output_folder import opened_results  # noqa: PLC0415
+    from traincheck_check.reporting.api import Session  # noqa: PLC0415
+    from traincheck_check.reporting.registry import Sinks  # noqa: PLC0415
+
+    paths = given_traces(values["trace_folders"], values["traces"])
+    if values["check_relation_first"]:
+        note("--check-relation-first has no effect: all relations are checked in one pass")
+    claims = read_claims(
+        values["invariants"],
+        baseline=values["baseline"],
+        with_suppressed=values["ignore_suppressions"],
+    )
+    for text in claims.notes:
+        note(text)
+    show, limits = printer(values["output_format"]), threshold(values)
+    folder = results_folder(values["output_dir"], "onlinechecker")
+    waiting = Waiting(
+        paths=tuple(paths),
+        run_id=values["run_id"],
+        rank_timeout=values["rank_timeout"],
+        idle_seconds=values["exit_on_idle"],
+        strict=values["strict"],
+    )
+    with opened_results(folder):
+        session = Session(
+            mode="live",
+            output_dir=folder,
+            invariants={each.id: each for each in claims.invariants},
+        )
+        with closing(Sinks.started(values, session)) as sinks:
+            following = Following(waiting, claims)
+            telling = Telling(
+                following=following,
+                folder=folder,
+                sinks=sinks,
+                show=SHOWN[values["output_format"]],
+                every=values["report_interval"],
+            )
+            _follow(following, telling, is_verbose=values["verbose"])
+            report = telling.tell()
+        for text in following.run.notes():
+            note(text)
+        for text in report.warnings:
+            warn(text)
+        show(report, limits)
+    return limits.exit_code([report.outcome])
+
+
+def _follow(following: Following, telling: Telling, *, is_verbose: bool) -> None:
+    """Judge and tell until the run is over, or somebody asks for the end.
+
+    Raises:
+        TraceError: There was no trace, or it can't be followed.
+    """
+    from traincheck_check.commands.interruption import Interruption  # noqa: PLC0415  see above
+    from traincheck_check.commands.telling import Pulse  # noqa: PLC0415
+
+    pulse = Pulse(is_on=is_verbose)
+    is_awaited = False
+    with Interruption() as interruption:
+        while not interruption.is_asked_for:
+            for _ in following.advance():
+                telling.now_and_then()
+                if interruption.is_asked_for:
+                    break
+            if following.run.shards:
+                telling.now_and_then()
+            elif not is_awaited and following.run.idle_seconds > _WAITING_SECONDS:
+                is_awaited = True
+                note(f"waiting for a trace in {', '.join(map(str, following.paths))}")
+            pulse.beat(following)
+            if (why := following.why_over()) is not None:
+                if why:
+                    note(f"{why}; what was read is checked")
+                break
+            interruption.wait(_POLL_SECONDS)
+    if interruption.is_asked_for:
+        note("asked to end; what was read so far is checked")
+    following.finish()
+    if not following.run.shards:
+        raise TraceError(f"{', '.join(map(str, following.paths))}: no trace came")
+
+
+def main() -> None:
+    """Run the command."""
+    onlinecheck()

@@ -1,0 +1,140 @@
+"""Judges a run while it goes on, and says when there is nothing more to wait for."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from traincheck_check.judging.judge import Checked, Judge
+from traincheck_trace_schema.reading import open_live
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from traincheck_check.judging.claims import Claims
+    from traincheck_trace_schema.reading import LiveRun, Shard
+
+PATIENCE_SECONDS = 10.0  # after the last process died, or the folders vanished: one may come back
+_ITEMS_AT_ONCE = 256  # after which it is looked whether something is to be told
+
+
+@attrs.frozen(kw_only=True)
+class Waiting:
+    """What is followed, and how long nothing new may come.
+
+    `idle_seconds`: after so long the run counts as over; None: as long as a process may go on.
+    """
+
+    paths: tuple[Path, ...]
+    run_id: str | None = None
+    rank_timeout: float = 60.0
+    idle_seconds: float | None = None
+    strict: bool = False
+
+
+class Following:
+    """Follows the trace of a run, and judges it.
+
+    A run is over when every rank has ended; when it is silent for too long; or when all processes
+    that were seen alive on this machine are gone, or the folders are, and nothing new has come
+    for `PATIENCE_SECONDS`.
+    """
+
+    def __init__(
+        self, waiting: Waiting, claims: Claims, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._waiting = waiting
+        self.run: LiveRun = open_live(
+            waiting.paths,
+            run_id=waiting.run_id,
+            rank_timeout=waiting.rank_timeout,
+            clock=clock,
+            strict=waiting.strict,
+        )
+        self._judge = Judge(self.run, claims)
+        self._processes = _Processes()
+        self.records = 0
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """What is followed."""
+        return self._waiting.paths
+
+    @property
+    def violations(self) -> int:
+        """How often something was broken so far."""
+        return self._judge.violations
+
+    def checked(self) -> Checked:
+        """Return what was found out so far."""
+        return self._judge.checked()
+
+    def advance(self) -> Iterator[None]:
+        """Judge what has become available; yields now and then, so that it can be told.
+
+        Raises:
+            TraceError: What is there can't be followed.
+        """
+        for item in self.run.poll():
+            self._judge.take(item)
+            self.records += 1
+            if self.records % _ITEMS_AT_ONCE == 0:
+                yield
+
+    def why_over(self) -> str | None:
+        """Say why there is nothing to wait for any more; None if there is, "" if all ended."""
+        run, limit = self.run, self._waiting.idle_seconds
+        if run.is_over:
+            return ""
+        silent, are_gone = run.idle_seconds, self._processes.are_gone(run.shards)
+        if limit is not None and silent > limit:
+            return f"nothing new has come for {limit:g} s"
+        if run.shards and silent > PATIENCE_SECONDS:
+            if not any(path.exists() for path in self._waiting.paths):
+                return f"{', '.join(map(str, self._waiting.paths))}: is gone"
+            if are_gone:
+                return "all processes of the run are gone, and left no clean end"
+        return None
+
+    def finish(self) -> None:
+        """Judge the rest; what comes later is not waited for.
+
+        Raises:
+            TraceError: as `advance`.
+        """
+        for item in self.run.finish():
+            self._judge.take(item)
+        self._judge.finish(is_complete=not self.run.incomplete_because())
+
+
+class _Processes:
+    """Which training processes were seen alive on this machine, and are not any more.
+
+    Those of another machine, or of another container, are never seen.
+    """
+
+    def __init__(self) -> None:
+        self._host = socket.gethostname()
+        self._seen: set[int] = set()
+
+    def are_gone(self, shards: Sequence[Shard]) -> bool:
+        """Whether all were seen alive before, and none is now."""
+        pids = {each.header.pid: each.header.host for each in shards if each.header.role == "main"}
+        alive = {pid for pid, host in pids.items() if host == self._host and _is_alive(pid)}
+        self._seen |= alive
+        return not alive and pids.keys() <= self._seen
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
