@@ -2,7 +2,7 @@
 
 import pytest
 
-from traincheck_relations.api import Call
+from traincheck_relations.api import Call, Callee
 from traincheck_relations.order.protocol import are_related, owner_of, place, protocol_function
 from traincheck_relations.testing.traces import optimizer
 
@@ -11,14 +11,8 @@ SCHEDULER_STEP = "torch.optim.lr_scheduler.LRScheduler.step"
 
 
 def call(*documented, **begin):
-    return Call(
-        id=0,
-        function=documented[0],
-        documented=documented,
-        names=frozenset(documented),
-        parent=None,
-        begin=begin,
-    )
+    callee = Callee(documented[0], documented, frozenset(documented), {})
+    return Call(callee, None, {"id": 0, **begin})
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import attrs
@@ -39,17 +39,49 @@ class Position:
     source: str | None = None  # "file:line"
 
 
-@attrs.define(eq=False, kw_only=True)
-class Call:
-    """A recorded call, from its begin to its end."""
+@attrs.define(eq=False)
+class Callee:
+    """A function that is called, as the trace tells of it."""
 
-    id: int
-    function: str
+    name: str
     documented: tuple[str, ...]  # the function, then the public base methods that it overrides
     names: frozenset[str]  # those, and its aliases
+    defaults: Mapping[str, Json]  # of arguments that are left out
+
+
+@attrs.define(eq=False)
+class Call:
+    """A recorded call, from its begin to its end; not to be changed."""
+
+    callee: Callee
     parent: Call | None
     begin: RawRecord
-    defaults: Mapping[str, Json] = attrs.field(factory=dict)  # of arguments that are left out
+
+    @property
+    def id(self) -> int:
+        """Its id, in its process."""
+        id_: int = self.begin["id"]
+        return id_
+
+    @property
+    def function(self) -> str:
+        """The function's name."""
+        return self.callee.name
+
+    @property
+    def documented(self) -> tuple[str, ...]:
+        """The function, then the public base methods that it overrides."""
+        return self.callee.documented
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Those, and the function's aliases."""
+        return self.callee.names
+
+    @property
+    def defaults(self) -> Mapping[str, Json]:
+        """The values of arguments that are left out, where they are told."""
+        return self.callee.defaults
 
     def around(self) -> Iterator[Call]:
         """Yield the calls that this one was made in, the innermost first."""
@@ -76,7 +108,7 @@ class VariableState:
     attributes: Mapping[str, Json]
 
 
-@attrs.define(eq=False, kw_only=True)
+@attrs.define(eq=False)
 class Event:
     """A record of the stream, with what the records before it say about it; not to be changed.
 
@@ -87,17 +119,37 @@ class Event:
     # Not frozen: there is one for each record, and making a frozen one takes twice the time.
     kind: str
     record: RawRecord
-    shard: str
-    rank: int
-    process: int  # ordinal of the shard in the run
-    restart: int = 0  # how often the job was restarted before this process
-    is_main: bool = True  # the process that trains, not one that it forked
+    run: RunState
     window: Window
     stage: str
     call: Call | None = None
     before: VariableState | None = None
     after: VariableState | None = None
-    run: RunState
+
+    @property
+    def shard(self) -> str:
+        """The name of the shard that it stands in."""
+        return self.run.shard
+
+    @property
+    def rank(self) -> int:
+        """The rank of its process."""
+        return self.run.rank
+
+    @property
+    def process(self) -> int:
+        """The ordinal of its shard in the run."""
+        return self.run.process
+
+    @property
+    def restart(self) -> int:
+        """How often the job was restarted before its process."""
+        return self.run.restart
+
+    @property
+    def is_main(self) -> bool:
+        """Whether its process is one that trains, and not one that such a process forked."""
+        return self.run.is_main
 
     @property
     def is_late(self) -> bool:
@@ -111,6 +163,26 @@ class Event:
 
 class RunState(Protocol):
     """What is known of a process at a moment of the stream."""
+
+    @property
+    def shard(self) -> str:
+        """The name of its shard."""
+
+    @property
+    def process(self) -> int:
+        """The ordinal of its shard in the run."""
+
+    @property
+    def rank(self) -> int:
+        """Its rank, by the last header."""
+
+    @property
+    def restart(self) -> int:
+        """How often the job was restarted before it."""
+
+    @property
+    def is_main(self) -> bool:
+        """Whether it is one that trains."""
 
     def variables(self) -> Mapping[int, VariableState]:
         """Return the live variables of the event's process, by id."""
@@ -147,14 +219,29 @@ class Example:
 
     `context` holds facts known when the occasion began, never results. `happened` says in words
     what was seen where the relation did not hold.
+
+    `evidence` may be a function that gives the records: most examples hold, and of few of these
+    anybody asks. It is called while the example is handled, or never.
     """
 
     param: int
     held: bool
     context: Context
     at: Position
-    evidence: tuple[RecordRef, ...] = ()
+    _evidence: tuple[RecordRef, ...] | Callable[[], tuple[RecordRef, ...]] = attrs.field(
+        default=(), eq=False
+    )
     happened: str = ""
+
+    @property
+    def evidence(self) -> tuple[RecordRef, ...]:
+        """The records that show it, also where the relation held; none if they can't be given."""
+        if not callable(self._evidence):
+            return self._evidence
+        try:
+            return tuple(self._evidence())
+        except Exception:  # noqa: BLE001  of a plugin: what it judged is not lost for want of proof
+            return ()
 
 
 @attrs.frozen(kw_only=True)
@@ -238,12 +325,14 @@ class Relation(Protocol):
     One that has `looks_at_arguments = True` honours the `arguments` and the `exception` of an
     `APIParam`; others are not asked about params that have them.
 
-    Two more methods are optional:
+    Three more methods are optional:
 
     - `without_implied(invariants: Sequence[Invariant]) -> Sequence[Invariant]` drops those of its
       own invariants that its others imply, as an order that follows from two others;
     - `likelihood(params: Params) -> float` says from 0 to 1 how likely it is that a breach is a bug
-      (0.5 where it is missing); invariants are sorted by it.
+      (0.5 where it is missing); invariants are sorted by it;
+    - `look_at(params: Params) -> str` says what a person should look at first where the claim is
+      broken: the usual causes, the likeliest first, as what follows "Look at".
     """
 
     name: ClassVar[str]

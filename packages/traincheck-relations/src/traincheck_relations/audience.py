@@ -7,23 +7,22 @@ the rest of the run, and its fault is told; the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import NoneType
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import attrs
 
-from traincheck_relations.api import Event, Monitor, Proposer
+from traincheck_relations.api import Monitor, Proposer
 from traincheck_trace_schema.errors import TraincheckError
 
 if TYPE_CHECKING:
-    from traincheck_relations.api import Example
+    from traincheck_relations.api import Callee, Example, RawRecord
 
-_CALL_KINDS = frozenset(("call_begin", "call_end", "call_error"))
+_NOTED = frozenset(("step", "function"))
 _SCALARS = frozenset((str, int, float, bool, NoneType))
 
 Watcher = TypeVar("Watcher", Proposer, Monitor)
-_Names: TypeAlias = "frozenset[str]"
 
 
 @attrs.frozen
@@ -44,13 +43,12 @@ class Seen:
     kinds: set[str] = attrs.field(factory=set)
     bases: dict[str, tuple[str, ...]] = attrs.field(factory=dict)  # what a function overrides
 
-    def note(self, event: Event) -> None:
-        """Take the next event."""
-        self.events += 1
-        if event.kind == "step" and event.window.step >= 0:
-            self.steps.add(event.window.step)
-        elif event.kind == "function":
-            record: Mapping[str, object] = event.record
+    def note(self, kind: str, record: RawRecord) -> None:
+        """Take the next record of a step or a function."""
+        if kind == "step":
+            if record["step"] >= 0:
+                self.steps.add(record["step"])
+        else:
             bases = record.get("bases")
             if isinstance(bases, Sequence):
                 self.bases[str(record["name"])] = tuple(map(str, bases))
@@ -91,7 +89,7 @@ class Audience(Generic[Watcher]):
         self.faults: list[Fault] = []
         self.seen = Seen()
         self._followers: dict[str, Follower[Watcher]] = {}
-        self._routes: dict[str | tuple[str, _Names], tuple[Follower[Watcher], ...]] = {}
+        self._routes: dict[tuple[str, Callee | None], tuple[Follower[Watcher], ...]] = {}
 
     def admit(self, name: str, make: Callable[[], Watcher], params: int = 0) -> None:
         """Let a relation follow so many claims, unless making its watcher fails."""
@@ -109,15 +107,18 @@ class Audience(Generic[Watcher]):
         """Return those who did not fail so far."""
         return tuple(self._followers.values())
 
-    def wanted_by(self, event: Event) -> tuple[Follower[Watcher], ...]:
-        """Return who wants an event."""
-        self.seen.note(event)
-        key = (event.kind, _names(event)) if event.kind in _CALL_KINDS else event.kind
-        route = self._routes.get(key)
-        return self._find_route(key) if route is None else route
+    def wanted_by(
+        self, kind: str, record: RawRecord, callee: Callee | None
+    ) -> tuple[Follower[Watcher], ...]:
+        """Take note of a record, of this kind and about this function; return who wants it."""
+        self.seen.events += 1
+        if kind in _NOTED:
+            self.seen.note(kind, record)
+        route = self._routes.get((kind, callee))
+        return self._find_route(kind, callee) if route is None else route
 
-    def _find_route(self, key: str | tuple[str, _Names]) -> tuple[Follower[Watcher], ...]:
-        kind, names = (key, None) if isinstance(key, str) else key
+    def _find_route(self, kind: str, callee: Callee | None) -> tuple[Follower[Watcher], ...]:
+        names = None if callee is None else callee.names
         self.seen.kinds.add(kind)
         self.seen.functions.update(names or ())
         route = tuple(
@@ -127,16 +128,10 @@ class Audience(Generic[Watcher]):
             if kind in wants.kinds
             and (names is None or not wants.functions or names & wants.functions)
         )
-        self._routes[key] = route
+        self._routes[kind, callee] = route
         return route
 
     def _drop(self, name: str, error: Exception) -> None:
         self.faults.append(Fault(name, f"{type(error).__name__}: {error}"))
         self._followers.pop(name, None)
         self._routes.clear()
-
-
-def _names(event: Event) -> _Names:
-    if event.call is not None:
-        return event.call.names
-    return frozenset((str(event.record["function"]),))

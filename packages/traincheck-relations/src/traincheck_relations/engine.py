@@ -11,13 +11,14 @@ import attrs
 
 from traincheck_relations.api import Event, Example, Gap, Monitor, Proposer
 from traincheck_relations.audience import Audience, Fault, Follower, Seen
-from traincheck_relations.replay import Replay, replayed
+from traincheck_relations.replay import Replay
 from traincheck_trace_schema.invariants import Param, Params
+from traincheck_trace_schema.reading import WindowEnd
 
 if TYPE_CHECKING:
     from traincheck_relations.api import Relation
     from traincheck_relations.replay import Source
-    from traincheck_trace_schema.reading import Run, StreamItem, WindowEnd
+    from traincheck_trace_schema.reading import Run, StreamItem
 
 __all__ = ["Fault", "Monitors", "Proposals", "Seen", "Tell", "Watch", "propose"]
 
@@ -47,13 +48,15 @@ def propose(run: Run, relations: Mapping[str, Relation], tell: Tell | None = Non
     for name, relation in relations.items():
         audience.admit(name, relation.proposer)
     callers: defaultdict[str, set[str | None]] = defaultdict(set)
-    for item in _told(replayed(run), tell):
-        if isinstance(item, Event):
-            if item.kind == "call_begin" and item.call is not None:
-                parent = item.call.parent
-                callers[item.call.function].add(None if parent is None else parent.function)
-            for follower in audience.wanted_by(item):
-                _give(follower, item)
+    replay = Replay(run)
+    for occurrence in map(replay.take, _told(run.stream(), tell)):
+        if not isinstance(occurrence, Event):
+            continue
+        kind, record, call = occurrence.kind, occurrence.record, occurrence.call
+        if kind == "call_begin" and call is not None:
+            callers[call.function].add(None if call.parent is None else call.parent.function)
+        for follower in audience.wanted_by(kind, record, replay.called_in(record, call)):
+            _give(follower, occurrence)
     candidates: dict[str, tuple[Params, ...]] = {}
     for follower in audience.followers():
         if (claims := _finished(follower)) is not None:
@@ -92,19 +95,30 @@ class Monitors:
         """What the run showed so far."""
         return self._audience.seen
 
-    def take(self, item: StreamItem | WindowEnd) -> Iterator[tuple[str, Example]]:
-        """Take the next item of the stream; yield each example that it completes, by relation."""
-        occurrence = self._replay.take(item)
-        if isinstance(occurrence, Event):
-            for follower in self._audience.wanted_by(occurrence):
-                for example in _on_event(follower, occurrence):
-                    yield follower.name, example
-        elif isinstance(occurrence, Gap):
+    def take(self, item: StreamItem | WindowEnd) -> Iterable[tuple[str, Example]]:
+        """Take the next item of the stream; return each example that it completes, by relation."""
+        # Each record of each trace passes here: one that concerns nobody costs a look-up.
+        if isinstance(item, WindowEnd):
+            self._replay.end(item)
+            window = item.window
+            return self._from_each(lambda monitor: monitor.on_window_end(window))
+        record = item.record
+        kind = record["kind"]
+        if kind == "gap":
+            gap = self._replay.gap(item)
             for follower in self._audience.followers():
-                _on_gap(follower, occurrence)
-        else:
-            window = occurrence.window
-            yield from self._from_each(lambda monitor: monitor.on_window_end(window))
+                _on_gap(follower, gap)
+            return ()
+        followed = self._replay.follow(item)
+        followers = self._audience.wanted_by(kind, record, followed[0])
+        if not followers:
+            return ()
+        event = Event(kind, record, *followed[1:])
+        return [
+            (follower.name, example)
+            for follower in followers
+            for example in _on_event(follower, event)
+        ]
 
     def finish(self, *, is_complete: bool) -> Iterator[tuple[str, Example]]:
         """Yield what can be said only now that the run is over; is its trace all of it?"""

@@ -9,17 +9,24 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import attrs
 
-from traincheck_relations.api import Call, Event, Gap, VariableState
+from traincheck_relations.api import Call, Callee, Event, Gap, RawRecord, VariableState
 from traincheck_trace_schema.reading import StreamItem, WindowEnd
-from traincheck_trace_schema.window import BEFORE_FIRST_STEP, Window
+from traincheck_trace_schema.window import Window
 
 if TYPE_CHECKING:
     from traincheck_trace_schema.reading import Run, Shard
     from traincheck_trace_schema.values import Json
 
 Occurrence: TypeAlias = Event | Gap | WindowEnd
+# The function that is called; the process, window, stage, call, and variable before and after.
+Followed: TypeAlias = """tuple[
+    Callee | None,
+    ProcessState, Window, str, Call | None, VariableState | None, VariableState | None,
+]"""
 
 _NO_DEFAULTS: Mapping[str, Json] = MappingProxyType({})
+_CALL_ENDS = frozenset(("call_end", "call_error"))
+_CALL_KINDS = _CALL_ENDS | {"call_begin"}
 _NOT_LOST = "sampling"  # the reason of a gap after which the state is told anew
 
 
@@ -27,13 +34,13 @@ _NOT_LOST = "sampling"  # the reason of a gap after which the state is told anew
 class ProcessState:
     """What is known of one process at a moment of the stream, its rank by the last header."""
 
+    process: int
     shard: str
     restart: int
     rank: int
     is_main: bool
     groups: Mapping[str, tuple[int, ...]]
     stage: str = "init"
-    window: Window = BEFORE_FIRST_STEP
     calls: dict[int, Call] = attrs.field(factory=dict)
     live: dict[int, VariableState] = attrs.field(factory=dict)
     sources: dict[int, str] = attrs.field(factory=dict)
@@ -42,12 +49,16 @@ class ProcessState:
     _model: str | None = None
 
     @classmethod
-    def of(cls, shard: Shard) -> ProcessState:
+    def of(cls, process: int, shard: Shard) -> ProcessState:
         """Return the state of a process that begins with the header of its shard."""
         header = shard.raw_header
-        is_main = header["role"] == "main"
         return cls(
-            shard.name, shard.header.restart, header["rank"], is_main, groups=_groups(header)
+            process,
+            shard.name,
+            shard.header.restart,
+            header["rank"],
+            header["role"] == "main",
+            _groups(header),
         )
 
     def take_header(self, header: Mapping[str, Any]) -> None:
@@ -110,73 +121,83 @@ class Replay:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._documented: dict[str, tuple[str, ...]] = {}
-        self._names: dict[str, frozenset[str]] = {}
-        self._defaults: dict[str, Mapping[str, Json]] = {}
+        self._callees: dict[str, Callee] = {}
         self._processes: list[ProcessState] = []
 
     def take(self, item: StreamItem | WindowEnd) -> Occurrence:
         """Return what the next item of the stream says."""
-        if isinstance(item, StreamItem):
-            return self._occurrence(item)
+        if isinstance(item, WindowEnd):
+            self.end(item)
+            return item
+        if item.record["kind"] == "gap":
+            return self.gap(item)
+        followed = self.follow(item)
+        return Event(item.record["kind"], item.record, *followed[1:])
+
+    def end(self, item: WindowEnd) -> None:
+        """Take note that every rank has left a window."""
         for state in self._processes:
             state.ended = item.window
-        return item
 
-    def _open(self, process: int) -> None:
-        """Take in the shards that are new, up to that of a process."""
-        new = self._source.shards[len(self._processes) : process + 1]
-        self._processes += map(ProcessState.of, new)
+    def gap(self, item: StreamItem) -> Gap:
+        """Take note that records are missing; return what a gap's record says."""
+        state, reason = self._state(item.process), item.record["reason"]
+        if reason != _NOT_LOST:
+            state.forget()
+        return Gap(reason=reason, rank=state.rank, process=item.process, window=item.window)
 
-    def _occurrence(self, item: StreamItem) -> Event | Gap:
-        record: dict[str, Any] = item.record
+    def follow(self, item: StreamItem) -> Followed:
+        """Bring the state up to a record that is no gap; return what is to be known of it.
+
+        That is the function whose call it tells of, and what an event has besides its kind and its
+        record, in the order of its fields. Most records are of concern to nobody, and an event for
+        each would take longer than all else.
+        """
+        record = item.record
         kind = record["kind"]
-        if item.process >= len(self._processes):
-            self._open(item.process)
-        state = self._processes[item.process]
-        state.window = item.window
-        if kind == "gap":
-            if record["reason"] != _NOT_LOST:
-                state.forget()
-            return Gap(
-                reason=record["reason"],
-                rank=state.rank,
-                process=item.process,
-                window=state.window,
-            )
-        call, before, after = self._follow(state, kind, record)
-        return Event(
-            kind=kind,
-            record=record,
-            shard=state.shard,
-            rank=state.rank,
-            process=item.process,
-            restart=state.restart,
-            is_main=state.is_main,
-            window=item.window,
-            stage=state.stage,
-            call=call,
-            before=before,
-            after=after,
-            run=state,
-        )
-
-    def _follow(
-        self, state: ProcessState, kind: str, record: dict[str, Any]
-    ) -> tuple[Call | None, VariableState | None, VariableState | None]:
-        """Bring the state up to this record; return its call and the variable before and after."""
+        state = self._state(item.process)
+        callee = call = before = after = None
         if kind == "call_begin":
-            return self._begin(state, record), None, None
-        if kind in ("call_end", "call_error"):
-            return state.calls.pop(record["id"], None), None, None
-        if kind == "var":
-            before = state.live.pop(record["id"], None)
-            after = None if record["event"] == "gone" else _updated(before, record)
-            if after is not None:
-                state.live[after.id] = after
-            if record["role"] == "parameter":
-                state.take_parameter(record["id"], () if after is None else after.names)
-            return state.call(record.get("call")), before, after
+            callee = self._callees.get(record["function"]) or self._meet(record["function"])
+            parent = record.get("parent")
+            call = Call(callee, None if parent is None else state.calls.get(parent), record)
+            state.calls[record["id"]] = call
+        elif kind in _CALL_ENDS:
+            call = state.calls.pop(record["id"], None)
+            callee = self.called_in(record, call)
+        elif kind == "var":
+            call = state.call(record.get("call"))
+            before, after = _follow_variable(state, record)
+        else:
+            call = state.call(record.get("call"))
+            self._follow_fact(state, kind, record)
+        return callee, state, item.window, state.stage, call, before, after
+
+    def called_in(self, record: RawRecord, call: Call | None) -> Callee | None:
+        """Return the function that the record of a call is about; of other records nothing.
+
+        The begin of the call may have been lost.
+        """
+        if record["kind"] not in _CALL_KINDS:
+            return None
+        if call is not None:
+            return call.callee
+        return self._callees.get(record["function"]) or self._meet(record["function"])
+
+    def _meet(self, function: str) -> Callee:
+        """Take note of a function of which nothing is told but that it is called."""
+        callee = Callee(function, (function,), frozenset((function,)), _NO_DEFAULTS)
+        self._callees[function] = callee
+        return callee
+
+    def _state(self, process: int) -> ProcessState:
+        """Return the state of a process; the shards that are new are taken in."""
+        while process >= len(self._processes):
+            number = len(self._processes)
+            self._processes.append(ProcessState.of(number, self._source.shards[number]))
+        return self._processes[process]
+
+    def _follow_fact(self, state: ProcessState, kind: str, record: dict[str, Any]) -> None:
         if kind == "stage":
             state.stage = record["stage"]
         elif kind == "source":
@@ -185,27 +206,34 @@ class Replay:
             self._learn(record)
         elif kind == "header":
             state.take_header(record)
-        return state.call(record.get("call")), None, None
 
     def _learn(self, record: dict[str, Any]) -> None:
         documented = (record["name"], *record.get("bases", ()))
-        self._documented[record["name"]] = documented
-        self._names[record["name"]] = frozenset((*documented, *record.get("aliases", ())))
-        self._defaults[record["name"]] = record.get("defaults") or _NO_DEFAULTS
-
-    def _begin(self, state: ProcessState, record: dict[str, Any]) -> Call:
-        function = record["function"]
-        call = Call(
-            id=record["id"],
-            function=function,
-            documented=self._documented.get(function) or (function,),
-            names=self._names.get(function) or frozenset((function,)),
-            parent=state.call(record.get("parent")),
-            begin=record,
-            defaults=self._defaults.get(function, _NO_DEFAULTS),
+        callee = Callee(
+            record["name"],
+            documented,
+            frozenset((*documented, *record.get("aliases", ()))),
+            record.get("defaults") or _NO_DEFAULTS,
         )
-        state.calls[call.id] = call
-        return call
+        known = self._callees.get(callee.name)
+        # Each process tells of the function, mostly the same.
+        if known is None or attrs.astuple(known, recurse=False) != attrs.astuple(
+            callee, recurse=False
+        ):
+            self._callees[callee.name] = callee
+
+
+def _follow_variable(
+    state: ProcessState, record: dict[str, Any]
+) -> tuple[VariableState | None, VariableState | None]:
+    """Bring a variable up to a record; return what it was before and after."""
+    before = state.live.pop(record["id"], None)
+    after = None if record["event"] == "gone" else _updated(before, record)
+    if after is not None:
+        state.live[after.id] = after
+    if record["role"] == "parameter":
+        state.take_parameter(record["id"], () if after is None else after.names)
+    return before, after
 
 
 def replayed(run: Run) -> Iterator[Occurrence]:

@@ -91,7 +91,8 @@ class Judge:
         """
         if isinstance(item, StreamItem) and item.record["kind"] in KINDS:
             self._progress.take(item)
-        self._weigh(self._monitors.take(item))
+        if examples := self._monitors.take(item):
+            self._weigh(examples)
 
     def finish(self, *, is_complete: bool) -> None:
         """The run is over; is its trace all that happened?"""
