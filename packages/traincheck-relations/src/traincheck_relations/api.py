@@ -112,6 +112,7 @@ class VariableState:
 class Event:
     """A record of the stream, with what the records before it say about it; not to be changed.
 
+    What it tells of its process, as the rank, is what is known of that by now.
     `call`: of a call record, the call itself; of another record, the call it names.
     `before`, `after`: of a `var` record, the variable's state (None: it was not there).
     """
@@ -220,18 +221,28 @@ class Example:
     `context` holds facts known when the occasion began, never results. `happened` says in words
     what was seen where the relation did not hold.
 
-    `evidence` may be a function that gives the records: most examples hold, and of few of these
-    anybody asks. It is called while the example is handled, or never.
+    `context`, `at` and `evidence` may be functions that give them: most examples hold, and of few
+    of these anybody asks. They are called while the example is handled, or never.
     """
 
     param: int
     held: bool
-    context: Context
-    at: Position
+    _context: Context | Callable[[], Context] = attrs.field(eq=False)
+    _at: Position | Callable[[], Position] = attrs.field(eq=False)
     _evidence: tuple[RecordRef, ...] | Callable[[], tuple[RecordRef, ...]] = attrs.field(
         default=(), eq=False
     )
     happened: str = ""
+
+    @property
+    def context(self) -> Context:
+        """The facts that were known when the occasion began."""
+        return self._context() if callable(self._context) else self._context
+
+    @property
+    def at(self) -> Position:
+        """Where in the run the occasion lies."""
+        return self._at() if callable(self._at) else self._at
 
     @property
     def evidence(self) -> tuple[RecordRef, ...]:

@@ -62,17 +62,21 @@ class Follower(Generic[Watcher]):
     watcher: Watcher
     _fail: Callable[[str, Exception], None]
     _params: int = 0  # how many claims the watcher follows
+    _always: frozenset[int] = frozenset()  # those that hold whatever the context
     _checked: object = None  # the last context; many claims share one
 
     def checked(self, example: Example) -> Example:
         """Return an example, if it is one that its users can handle."""
         if not 0 <= example.param < self._params:
             raise ValueError(f"an example of param {example.param}, of {self._params}")
-        if example.context is not self._checked:
-            for name, value in example.context.items():
+        if example.param in self._always:
+            return example
+        context = example.context
+        if context is not self._checked:
+            for name, value in context.items():
                 if type(value) not in _SCALARS:
                     raise TypeError(f"the context says {name} is {value!r}, which is no scalar")
-            self._checked = example.context
+            self._checked = context
         return example
 
     def fail(self, error: Exception) -> None:
@@ -91,8 +95,17 @@ class Audience(Generic[Watcher]):
         self._followers: dict[str, Follower[Watcher]] = {}
         self._routes: dict[tuple[str, Callee | None], tuple[Follower[Watcher], ...]] = {}
 
-    def admit(self, name: str, make: Callable[[], Watcher], params: int = 0) -> None:
-        """Let a relation follow so many claims, unless making its watcher fails."""
+    def admit(
+        self,
+        name: str,
+        make: Callable[[], Watcher],
+        params: int = 0,
+        always: frozenset[int] = frozenset(),
+    ) -> None:
+        """Let a relation follow so many claims, unless making its watcher fails.
+
+        Nobody asks in which context those that are held `always` have an example.
+        """
         try:
             watcher = make()
             watcher.interests.kinds | watcher.interests.functions  # it has to have them
@@ -101,7 +114,7 @@ class Audience(Generic[Watcher]):
         except Exception as error:  # noqa: BLE001  a plugin may fail in any way; it is told
             self._drop(name, error)
         else:
-            self._followers[name] = Follower(name, watcher, self._drop, params)
+            self._followers[name] = Follower(name, watcher, self._drop, params, always)
 
     def followers(self) -> tuple[Follower[Watcher], ...]:
         """Return those who did not fail so far."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import attrs
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Fault", "Monitors", "Proposals", "Seen", "Tell", "Watch", "propose"]
 
 _TOLD_EVERY = 4096  # items of a run, after which progress is told
+
+_NONE: Mapping[str, frozenset[int]] = MappingProxyType({})
 
 _Item = TypeVar("_Item")
 Tell: TypeAlias = "Callable[[int], None]"  # is told how many more items of a run were read
@@ -77,13 +80,22 @@ class Monitors:
         source: Source,
         relations: Mapping[str, Relation],
         params: Mapping[str, Sequence[Params]],
+        always: Mapping[str, frozenset[int]] = _NONE,
     ) -> None:
-        """Make one monitor for each relation in `params`; each must be in `relations`."""
+        """Make one monitor for each relation in `params`; each must be in `relations`.
+
+        Args:
+            source: The run.
+            relations: The relations, by name.
+            params: Of each, what is claimed.
+            always: Of each, the places of those params whose examples' contexts nobody asks for.
+        """
         self._replay = Replay(source)
         self._audience = Audience[Monitor]()
         for name, claims in params.items():
             if claims:
-                self._audience.admit(name, partial(relations[name].monitor, claims), len(claims))
+                make = partial(relations[name].monitor, claims)
+                self._audience.admit(name, make, len(claims), always.get(name, frozenset()))
 
     @property
     def faults(self) -> Sequence[Fault]:

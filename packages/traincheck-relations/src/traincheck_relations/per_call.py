@@ -5,11 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import attrs
 
-from traincheck_relations.api import Call, EventMonitor, Example, Interests, RawRecord, Requirements
+from traincheck_relations.api import (
+    Call,
+    Context,
+    Event,
+    EventMonitor,
+    Example,
+    Interests,
+    RawRecord,
+    Requirements,
+)
 from traincheck_relations.conditions.properties import call_properties, run_properties
 from traincheck_relations.occasion import evidence_of, position_of
 from traincheck_trace_schema.invariants import APIParam
@@ -17,7 +27,7 @@ from traincheck_trace_schema.invariants import APIParam
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from traincheck_relations.api import Context, Event, Gap
+    from traincheck_relations.api import Gap
     from traincheck_trace_schema.invariants import Params
 
 
@@ -167,28 +177,38 @@ class PerCallMonitor(EventMonitor):
         returned = Returned(
             call, end.record, begin.stage, begin.window.step, begin.process, begin.run.model()
         )
-        context: Context | None = None
+        context = _ContextOfCall(begin, call)  # most calls are an occasion of none or of several
         for name in call.names:
             for index, claim in self._claims.get(name, ()):
                 verdict = claim.judge(returned)
                 if verdict is None:
                     continue
-                if context is None:  # most calls are an occasion of none or of several claims
-                    context = {**call_properties(call), **run_properties(begin)}
                 yield Example(
                     param=index,
                     held=verdict.held,
-                    context=_without(context, claim.judged),
-                    at=position_of(end, call),
-                    evidence=() if verdict.held else evidence_of(end, call),
+                    context=partial(_without, context, claim.judged) if claim.judged else context,
+                    at=partial(position_of, end, call),
+                    evidence=partial(evidence_of, end, call),
                     happened=verdict.happened,
                 )
 
 
-def _without(context: Context, judged: tuple[str, ...]) -> Context:
-    if not judged:
-        return context
-    return {name: value for name, value in context.items() if not name.startswith(judged)}
+@attrs.define(eq=False)
+class _ContextOfCall:
+    """Gives the context in which a call began; it is made when it is first asked for."""
+
+    _begin: Event
+    _call: Call
+    _made: Context | None = None
+
+    def __call__(self) -> Context:
+        if self._made is None:
+            self._made = {**call_properties(self._call), **run_properties(self._begin)}
+        return self._made
+
+
+def _without(context: _ContextOfCall, judged: tuple[str, ...]) -> Context:
+    return {name: value for name, value in context().items() if not name.startswith(judged)}
 
 
 def _function(params: Params) -> str:

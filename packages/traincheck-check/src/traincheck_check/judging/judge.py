@@ -12,7 +12,12 @@ from traincheck_check.judging.claims import Claims
 from traincheck_check.judging.finding import Finding
 from traincheck_check.judging.progress import KINDS, Progress
 from traincheck_check.judging.unrecorded import unrecorded
-from traincheck_relations.conditions.preconditions import Test, compile_group, condition_of
+from traincheck_relations.conditions.preconditions import (
+    Test,
+    always,
+    compile_group,
+    condition_of,
+)
 from traincheck_relations.engine import Fault, Monitors, Seen
 from traincheck_trace_schema.reading import StreamItem
 from traincheck_trace_schema.results import RankProgress
@@ -77,7 +82,10 @@ class Judge:
         guarded = _by_claim(checkable, claims.relations)
         self._guarded = {name: tuple(of.values()) for name, of in guarded.items()}
         self._monitors = Monitors(
-            trace, claims.relations, {name: tuple(of) for name, of in guarded.items()}
+            trace,
+            claims.relations,
+            {name: tuple(of) for name, of in guarded.items()},
+            {name: _unconditional(of) for name, of in self._guarded.items()},
         )
         self._progress = Progress(trace)
         self._is_running = True
@@ -120,11 +128,18 @@ class Judge:
     def _weigh(self, examples: Iterable[tuple[str, Example]]) -> None:
         for name, example in examples:
             for condition, finding in self._guarded[name][example.param]:
-                if condition(example.context):
+                if condition is always or condition(example.context):
                     finding.add(example)
                     self.violations += not example.held
                 else:
                     finding.unmet += 1
+
+
+def _unconditional(guarded: Sequence[Sequence[_Guarded]]) -> frozenset[int]:
+    """Return the places of the claims that hold whatever the context."""
+    return frozenset(
+        at for at, same in enumerate(guarded) if all(condition is always for condition, _ in same)
+    )
 
 
 def check_run(run: Run, claims: Claims) -> Checked:
