@@ -178,10 +178,10 @@ class ShardBuilder:
         self._open: list[int] = []
         self._ids = 0
 
-    def step(self, step: int) -> None:
+    def step(self, step: int, *, sampled: bool = True) -> None:
         """Begin a training step."""
         self._at.update(step=step, eval_pass=0, eval_step=None)
-        self._add("step", sampled=True)
+        self._add("step", sampled=sampled)
 
     def eval_step(self, eval_step: int) -> None:
         """Begin a step of evaluation; step 0 begins a new pass."""
