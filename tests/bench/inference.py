@@ -22,13 +22,14 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import attrs
-import ujson
+from measuring.cost import Cost, run
+from measuring.growth import grow
+from measuring.table import report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
 PROGRAM = Path(__file__).parents[1] / "workloads" / "digits_cnn.py"
 STEPS = 30
@@ -39,30 +40,6 @@ MOST_EXPONENT = 1.1
 MOST_MEGABYTES = 1_500
 LEAST_FACTOR = 100  # how much faster than the peer
 MOST_SHARE = 0.25  # of the peer's memory
-
-
-@attrs.frozen
-class Cost:
-    """What a command took."""
-
-    seconds: float  # of the processor
-    megabytes: float
-
-
-def run(argv: Sequence[str | Path], folder: Path, env: Mapping[str, str] | None = None) -> Cost:
-    """Run a command and all that it starts, to its end."""
-    log = folder / "output.txt"
-    with log.open("wb") as output:
-        pid = os.posix_spawn(
-            argv[0],
-            argv,
-            {**os.environ, **(env or {})},
-            file_actions=[(os.POSIX_SPAWN_DUP2, output.fileno(), number) for number in (1, 2)],
-        )
-    _, status, usage = os.wait4(pid, 0)
-    if os.waitstatus_to_exitcode(status):
-        sys.exit(f"{argv[0]} failed:\n{log.read_text()[-2000:]}")
-    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def collect(scripts: Path, folder: Path) -> Path:
@@ -89,48 +66,6 @@ def infer(scripts: Path, trace: Path, folder: Path) -> tuple[Cost, int]:
     cost = run([scripts / "traincheck-infer", "-f", trace, "-o", output], folder)
     with output.open("rb") as file:
         return cost, sum(1 for _ in file)
-
-
-def grow(trace: Path, folder: Path, count: int) -> Path:
-    """Write a trace of so many records: the steps after the first again and again."""
-    (shard,) = trace.glob("trace_*.json")
-    records = [ujson.loads(line) for line in shard.read_bytes().splitlines()]
-    folder.mkdir()
-    with (folder / "trace_r0_p1.json").open("wb") as file:
-        for record in _repeated(records, count):
-            file.write(ujson.dumps(record, escape_forward_slashes=False).encode() + b"\n")
-    return folder
-
-
-def _repeated(records: Sequence[dict[str, Any]], count: int) -> Iterator[dict[str, Any]]:
-    """Yield what comes before step 1, the steps up to the last in laps, and the footer."""
-    begins = {one["step"]: at for at, one in enumerate(records) if one["kind"] == "step"}
-    last = max(begins)
-    head, lap = records[: begins[1]], records[begins[1] : begins[last]]
-    ids = 1 + max(one["id"] for one in records if one["kind"] == "call_begin")
-    yield from head
-    for number in range(count - len(head) - 1):
-        laps, at = divmod(number, len(lap))
-        yield _moved(lap[at], laps * len(lap), laps * (last - 1), laps * ids)
-    yield records[-1]
-
-
-def _moved(record: dict[str, Any], records: int, steps: int, ids: int) -> dict[str, Any]:
-    moved = {**record, "seq": record["seq"] + records, "step": record["step"] + steps}
-    if record["kind"].startswith("call_"):
-        moved["id"] += ids
-    for name in ("parent", "call"):
-        if record.get(name) is not None:
-            moved[name] += ids
-    if record.get("between"):
-        moved["between"] = [seq + records for seq in record["between"]]
-    return moved
-
-
-def report(what: str, figure: str, goal: str = "", *, is_met: bool = True) -> None:
-    """Print a line of the table."""
-    verdict = f"{goal}: {'met' if is_met else 'NOT met'}" if goal else ""
-    print(f"{what:<28} {figure:>32}   {verdict}".rstrip(), flush=True)  # noqa: T201
 
 
 def report_lengths(trace: Path, folder: Path, lengths: Sequence[int]) -> None:
