@@ -29,6 +29,7 @@ from traincheck_trace_schema.invariants import (
     Params,
     VarTypeParam,
 )
+from traincheck_trace_schema.occasion import Place, Reference
 from traincheck_trace_schema.suppressions import Suppression
 
 FUNCTIONS = ("torch.optim.Optimizer.step", "torch.Tensor.backward", "app.loss")
@@ -64,6 +65,11 @@ def make(
     return attrs.evolve(made, **{"text_description": sentence, **fields})
 
 
+def held_in(run: str, step: int = 0) -> Reference:
+    """Return that an invariant held in a run."""
+    return Reference(run=run, at=Place(step=step, stage="training", rank=0))
+
+
 MEANINGS = st.tuples(
     st.sampled_from(RELATIONS), st.sampled_from(FUNCTIONS), st.sampled_from(CONDITIONS)
 )
@@ -79,6 +85,7 @@ def invariants(draw: st.DrawFn) -> Invariant:
         num_negative_examples=draw(st.none() | st.integers(0, 5)),
         tracker=draw(st.sampled_from([None, "subclass", "proxy"])),
         likelihood=draw(st.none() | st.sampled_from([0.25, 0.5])),
+        reference=draw(st.none() | st.sampled_from(RUNS).map(held_in)),
     )
 
 
@@ -110,6 +117,16 @@ def test_a_union_can_be_joined_with_what_it_was_made_of(files: list[list[Invaria
 
     assert union([whole]) == whole
     assert union([whole, *files]) == whole
+
+
+def test_the_reference_of_a_union_is_that_in_the_first_run() -> None:
+    """As if all had been inferred together; a file that tells none loses nothing."""
+    files = [[make(reference=one)] for one in (held_in("r3"), None, held_in("r2"), held_in("r4"))]
+
+    (joined,), (nothing,) = union(files), union([[make()]])
+
+    assert joined.reference == held_in("r2")
+    assert nothing.reference is None
 
 
 @quick

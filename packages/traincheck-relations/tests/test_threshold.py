@@ -139,3 +139,16 @@ def test_other_params_are_refused():
     result, api = part("output_tensors"), APIParam(api_full_name=GENERATE)
     with pytest.raises(TypeError, match="ThresholdRelation takes"):
         RELATION.monitor([(result, api, result)])
+
+
+def test_a_call_that_keeps_to_it_can_be_shown_too(runs):
+    """By the records of its begin and its end, as one that does not."""
+    rank = runs.trace.rank()
+    generate(rank, batch((2, 9), "int64"), max_length=10)
+    generate(rank, batch((2, 11), "int64"), max_length=10)
+
+    kept, exceeded = runs.examples(LENGTH)
+
+    assert (kept.held, exceeded.held) == (True, False)
+    for one in (kept, exceeded):
+        assert [ref.record["kind"] for ref in one.evidence] == ["call_begin", "call_end"]

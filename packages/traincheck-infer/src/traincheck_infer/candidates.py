@@ -7,11 +7,15 @@ from collections.abc import Sequence
 import attrs
 
 from traincheck_infer.confidence import MAX_CHANCE, acceptable, chance, is_no_accident
+from traincheck_infer.first_held import FirstHeld
 from traincheck_infer.outcome import Reason
 from traincheck_infer.tally import Tally
 from traincheck_relations.conditions.own_program import preconditions_of
-from traincheck_relations.conditions.separation import INCIDENTAL, LAST_RESORT
+from traincheck_relations.conditions.preconditions import compile_group
+from traincheck_relations.conditions.separation import INCIDENTAL, LAST_RESORT, MAX_VALUES
 from traincheck_trace_schema.invariants import ConditionGroup, Params
+from traincheck_trace_schema.occasion import Reference
+from traincheck_trace_schema.values import Scalar
 
 
 @attrs.define
@@ -22,6 +26,7 @@ class Candidate:
     total: Tally = attrs.field(factory=Tally)
     held: dict[str, int] = attrs.field(factory=dict)  # by run
     broken: dict[str, int] = attrs.field(factory=dict)
+    _first: dict[Scalar, tuple[str, FirstHeld]] = attrs.field(factory=dict)  # by model: run, where
 
     def add(self, run_id: str, tally: Tally) -> None:
         """Take the examples of a run. Runs come in the order of their ids."""
@@ -30,6 +35,9 @@ class Candidate:
             self.held[run_id] = tally.num_positive
         if tally.num_negative:
             self.broken[run_id] = tally.num_negative
+        for model, one in tally.first.items():
+            if len(self._first) < MAX_VALUES:  # of more models nothing is claimed
+                self._first.setdefault(model, (run_id, one))
 
     @property
     def chance(self) -> float:
@@ -62,6 +70,15 @@ class Candidate:
             ),
         )
 
+    def reference(self, condition: ConditionGroup) -> Reference | None:
+        """Return where it held first under a condition, in the first run in which it did."""
+        is_met = compile_group(condition)
+        met = [each for each in self._first.values() if is_met(each[1].context)]
+        if not met:
+            return None
+        run_id, one = min(met, key=_moment)
+        return Reference(run=run_id, at=one.at, evidence=one.evidence)
+
 
 @attrs.frozen
 class Judgement:
@@ -70,6 +87,12 @@ class Judgement:
     candidate: Candidate
     preconditions: Sequence[ConditionGroup] = ()
     reason: Reason | None = None
+
+
+def _moment(each: tuple[str, FirstHeld]) -> tuple[str, bool, int]:
+    """Of one run, what is in training comes before what led to it."""
+    run_id, one = each
+    return run_id, one.at.step < 0, one.at.step
 
 
 def judge(candidates: Sequence[Candidate], min_runs: int) -> list[Judgement]:

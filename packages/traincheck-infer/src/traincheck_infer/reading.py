@@ -91,8 +91,8 @@ def collect_in(task: Task, tell: Tell | None = None) -> Collected:
     context: Context | None = None
     key: Frozen = ()
     for name, example in watch:
-        if example.context is not context:  # many claims share one
-            context = example.context
-            key = frozen(context)
+        given = example.context
+        if given is not context:  # many claims share one
+            context, key = given, frozen(given)
         tallies[name][example.param].add(example, key)
     return Collected(run_id=task.run.run_id, tallies=tallies, faults=tuple(watch.faults))

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
+from traincheck_infer.first_held import FirstHeld
+from traincheck_relations.conditions.properties import MODEL
 from traincheck_relations.conditions.separation import LAST_RESORT, MAX_VALUES
+from traincheck_trace_schema.values import Scalar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from traincheck_relations.api import Context, Example, Position
-    from traincheck_trace_schema.values import Scalar
 
 # Python takes 1 and True for the same key, and NaN for none: those two are wrapped.
 _Key: TypeAlias = "Scalar | tuple[bool] | tuple[str]"
@@ -86,18 +88,23 @@ class Tally:
     held: Side = attrs.field(factory=Side)
     broken: Side = attrs.field(factory=Side)
     is_in_training: bool = False  # it held on an occasion that is not before the first step
+    first: dict[Scalar, FirstHeld] = attrs.field(factory=dict)  # by model; not of several runs
     _values: defaultdict[str, set[_Key]] = attrs.field(factory=lambda: defaultdict(set))
     _forgotten: set[str] = attrs.field(factory=set)
 
     def add(self, example: Example, key: Frozen) -> None:
         """Count an example, whose context is frozen as `key`."""
-        side = self.held if example.held else self.broken
-        if example.held and not self.is_in_training:
-            self.is_in_training = example.at.window.step >= 0
+        held, at = example.held, example.at
+        side = self.held if held else self.broken
+        if held and not self.is_in_training:
+            self.is_in_training = at.window.step >= 0
+            self._note_first(example)
         if self._forgotten:
             key = tuple(entry for entry in key if entry[0] not in self._forgotten)
-        if side.add(key, example.at):
+        if side.add(key, at):
             self._take_values(key)
+            if held:
+                self._note_first(example)
 
     def merge(self, other: Tally) -> None:
         """Take the examples of another run."""
@@ -132,6 +139,14 @@ class Tally:
         """Return how many properties, of those whose names begin so, have several values."""
         several = [name for name, values in self._values.items() if len(values) > 1]
         return sum(name.startswith(prefixes) for name in several)
+
+    def _note_first(self, example: Example) -> None:
+        """Keep where it held first, of each model; in training rather than before."""
+        model = example.context.get(MODEL)
+        known = self.first.get(model)
+        is_new = known is None and len(self.first) < MAX_VALUES
+        if is_new or (known is not None and known.at.step < 0 <= example.at.window.step):
+            self.first[model] = FirstHeld.of(example)
 
     def _take_values(self, key: Frozen) -> None:
         """Note the values of a context that is new."""

@@ -51,6 +51,7 @@ def invariants_of(
                 runs=tuple(sorted(one.candidate.held)),
                 tracker=tracker,
                 likelihood=likelihood,
+                reference=one.candidate.reference(group),
             )
             _insist_on_checkable(invariant, relation)
             yield Known(invariant, (total.held.occasions, total.broken.occasions))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import attrs
 
-from traincheck_check.diagnosing.causes import pattern_of
+from traincheck_check.diagnosing.likeness import NEAR_STEPS, Likeness
+from traincheck_check.diagnosing.pattern import Pattern, pattern_of
 from traincheck_check.judging.finding import Finding
 from traincheck_trace_schema.occasion import Place
 
@@ -14,10 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
 
 
-NEAR_STEPS = 1  # a cause shows in the same step, or in the next at the same call
-
-
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Broken:
     """A finding with at least one violation."""
 
@@ -26,21 +25,22 @@ class Broken:
     last: Place
     known: bool = False  # a baseline names it
 
-    def is_like(self, other: Broken) -> bool:
-        """Whether two violations are likely to have one cause."""
-        if abs(self.first.step - other.first.step) > NEAR_STEPS:
-            return False
-        mine, others = self.finding.variables.keys(), other.finding.variables.keys()
-        if mine and others:
-            return not mine.isdisjoint(others)
-        return self.first.function == other.first.function
+    @cached_property
+    def pattern(self) -> Pattern:
+        """The kind of its claim."""
+        return pattern_of(self.finding.invariant)
 
-    @property
-    def order(self) -> tuple[int, int, int, str]:
-        """What comes first, comes first; then what tells more; then what happened more often."""
-        finding = self.finding
-        tells = pattern_of(finding.invariant).tells
-        return self.first.step, tells, -finding.violations, finding.invariant.id
+    @cached_property
+    def order(self) -> tuple[int, int, float, int, str]:
+        """What comes first, comes first; then what tells more, is likelier a bug, is more often."""
+        invariant = self.finding.invariant
+        return (
+            self.first.step,
+            self.pattern.tells,
+            -(invariant.likelihood or 0),
+            -self.finding.violations,
+            invariant.id,
+        )
 
 
 def broken(findings: Iterable[Finding], known: Container[str] = ()) -> list[Broken]:
@@ -59,15 +59,19 @@ def broken(findings: Iterable[Finding], known: Container[str] = ()) -> list[Brok
 
 
 def grouped(ranked: Sequence[Broken]) -> list[list[Broken]]:
-    """Return groups of violations, each as ranked, the groups by their first."""
-    groups: list[list[Broken]] = []
-    for one in ranked:
-        akin = [group for group in groups if any(one.is_like(other) for other in group)]
-        if not akin:
-            groups.append([one])
-            continue
-        akin[0].append(one)
-        for group in akin[1:]:
-            akin[0].extend(group)
-            groups.remove(group)
-    return [sorted(group, key=lambda each: each.order) for group in groups]
+    """Return groups of violations, the groups by their first.
+
+    In a group comes first what tells most of what began with the first, within `NEAR_STEPS`.
+    """
+    likeness = Likeness()
+    for number, one in enumerate(ranked):
+        likeness.add(number, one.first, one.finding.variables, one.pattern)
+    return [_led([ranked[number] for number in group]) for group in likeness.groups()]
+
+
+def _led(group: Sequence[Broken]) -> list[Broken]:
+    begun = min(each.first.step for each in group)
+    return sorted(
+        group,
+        key=lambda each: (each.first.step - begun > NEAR_STEPS, each.pattern.tells, each.order),
+    )

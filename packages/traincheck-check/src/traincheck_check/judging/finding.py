@@ -8,14 +8,15 @@ import attrs
 
 from traincheck_check.judging.timeline import Timelines
 from traincheck_relations.api import RecordRef
+from traincheck_relations.occasion import place_of
 from traincheck_trace_schema.invariants import Invariant
 from traincheck_trace_schema.occasion import Evidence, Place
-from traincheck_trace_schema.window import AFTER_PASS, BEFORE_PASS, Window
+from traincheck_trace_schema.window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from traincheck_relations.api import Example, Position
+    from traincheck_relations.api import Example
 
 MAX_VARIABLES = 20  # names kept of those on which an invariant was broken
 MAX_EVIDENCE = 6  # records kept, of the first violations
@@ -96,17 +97,3 @@ class Finding:
         self._variables[name] = min(moment, self._variables.get(name, moment))
         if len(self._variables) > MAX_VARIABLES:
             del self._variables[max(self._variables, key=self._variables.__getitem__)]
-
-
-def place_of(at: Position) -> Place:
-    """Return a position as the results tell it."""
-    eval_step = at.window.eval_step
-    return Place(
-        step=at.window.step,
-        eval_step=None if eval_step in (BEFORE_PASS, AFTER_PASS) else eval_step,
-        stage=at.stage,
-        rank=at.rank,
-        function=at.function,
-        variable=at.variable,
-        source=at.source,
-    )

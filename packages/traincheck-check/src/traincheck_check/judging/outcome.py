@@ -79,7 +79,9 @@ def outcome_of(checked: Checked) -> Outcome:
         violations=tuple(
             _violation(each, group=number) for number, group in enumerate(groups) for each in group
         ),
-        groups=tuple(group_of(number, group) for number, group in enumerate(groups)),
+        groups=tuple(
+            group_of(number, group, claims.relations) for number, group in enumerate(groups)
+        ),
         suppressions=claims.suppressed,
         unjudged=dict(Counter(each.reason_kind for each in not_triggered).most_common()),
         ranks=checked.ranks,

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from traincheck_check.diagnosing.diagnosis import some_of, times, when
+from traincheck_check.diagnosing.coverage import applied, is_little, judged_steps, unjudged
+from traincheck_check.diagnosing.diagnosis import (
+    how_often,
+    on_ranks,
+    some_of,
+    sources_of,
+    times,
+    title_of,
+    when,
+)
 from traincheck_trace_schema.results_file import (
     FAILED_NAME,
     NOT_TRIGGERED_NAME,
@@ -18,17 +27,20 @@ from traincheck_trace_schema.results_file import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from traincheck_check.judging.exit_code import Threshold
+    from traincheck_check.judging.outcome import Outcome
     from traincheck_check.reporting.api import Report
     from traincheck_trace_schema.results import Summary, Violation, ViolationGroup
 
 RESULT_NAMES = (SUMMARY_NAME, FAILED_NAME, PASSED_NAME, NOT_TRIGGERED_NAME)
 MAX_WIDTH = 110  # longer lines are hard to read
 MAX_GROUPS = 8  # told on the screen; all of them stand in the summary
+MAX_WITH = 3  # titles of what was broken with the first
+_TITLE = 160  # characters of these
 _INDENT = "   "
-_LABEL = re.compile(r"(?:\d+\.|[A-Z][a-z ]+:) +")
+_LABEL = re.compile(r"(?:\d+\.|[A-Z][a-z ]+:|-) +(?:- +)?")
 
 
 def wrapped(lines: Iterable[str], width: int) -> Iterator[str]:
@@ -55,14 +67,17 @@ def screen(report: Report, limits: Threshold | None = None) -> Iterator[str]:
     yield verdict_line(report, limits, is_styled=True)
     for reason in summary.incomplete_because[:MAX_GROUPS]:
         yield f"{_INDENT}incomplete: {reason}"
+    yield from (f"{_INDENT}{line}" for line in unjudged(summary))
     yield from _suppressed(summary)
     if summary.groups:
         yield ""
-        yield from _in_full(summary.groups[0], summary)
+        yield from _in_full(summary.groups[0], report.outcome)
+    else:
+        yield from _held(report.outcome)
     others = summary.groups[1:]
     if others:
         yield "Also:"
-        yield from (_in_short(group, summary) for group in others[: MAX_GROUPS - 1])
+        yield from (_in_short(group, report.outcome) for group in others[: MAX_GROUPS - 1])
         if more := len(others[MAX_GROUPS - 1 :]):
             yield f"{_INDENT}and {more} more in {report.folder / SUMMARY_NAME}"
         yield ""
@@ -74,11 +89,13 @@ def verdict_line(
 ) -> str:
     """Say how much applied, and whether anything was broken."""
     outcome, summary = report.outcome, report.outcome.summary
-    applied = summary.failed + summary.passed
-    share = 100 * applied // summary.checked if summary.checked else 0
-    verdict, colour = "no violation", "green" if summary.complete and applied else "yellow"
-    if not applied:
-        verdict = "nothing could be judged"
+    number = applied(summary)
+    share = 100 * number // summary.checked if summary.checked else 0
+    verdict, colour = "no violation", "green" if summary.complete else "yellow"
+    if is_little(summary):
+        verdict, colour = "no violation, which says little", "yellow"
+    if not number:
+        verdict, colour = "nothing could be judged", "yellow"
     elif summary.failed:
         verdict, colour = f"{summary.failed} broken", "red"
         if summary.known:
@@ -86,11 +103,12 @@ def verdict_line(
             colour = "red" if outcome.new else "yellow"
     if is_styled:
         verdict = click.style(verdict, fg=colour, bold=bool(summary.failed))
-    trace = "" if summary.complete else ", but the trace is incomplete"
+    trace = ", so far" if summary.running else ", but the trace is incomplete"
+    trace = "" if summary.complete else trace
     if limits is not None and not limits.is_covered(outcome):
         trace += f"; at least {limits.min_coverage:g} % have to apply"
     run = f"{report.name}: " if report.name else ""
-    return f"{run}{applied} of {summary.checked} invariants applied ({share} %): {verdict}{trace}."
+    return f"{run}{number} of {summary.checked} invariants applied ({share} %): {verdict}{trace}."
 
 
 def _suppressed(summary: Summary) -> Iterator[str]:
@@ -105,30 +123,70 @@ def _suppressed(summary: Summary) -> Iterator[str]:
         yield f"{_INDENT}{more} suppressed for other reasons, see {SUMMARY_NAME}"
 
 
-def _in_full(group: ViolationGroup, summary: Summary) -> Iterator[str]:
-    members = _members(group, summary)
+def _held(outcome: Outcome) -> Iterator[str]:
+    """Yield what can be said where nothing was broken: what held, and over how much of training."""
+    counts = Counter(each.relation for each in outcome.passed).most_common()
+    if not counts:
+        return
+    told = some_of(f"{count} {name}" for name, count in counts)
+    steps = judged_steps(outcome.summary)
+    yield f"{_INDENT}held{f' in {steps}' if steps else ''}: {told}"
+
+
+def _in_full(group: ViolationGroup, outcome: Outcome) -> Iterator[str]:
+    members = _members(group, outcome.summary)
     lead = members[0]
     variables = dict.fromkeys(name for member in members for name in member.variables)
     yield click.style(f"1. {group.title}", bold=True)
     yield f"{_INDENT}Expected:  {lead.text_description}"
-    yield f"{_INDENT}Since:     {_since(lead)}"
+    yield f"{_INDENT}Since:     {_since(lead, outcome)}"
     if variables:
         yield f"{_INDENT}Variables: {some_of(variables)}"
-    if lead.first.source is not None:
-        yield f"{_INDENT}Source:    {lead.first.source}"
-    yield f"{_INDENT}Look at:   {group.look_at}"
-    if len(members) > 1:
-        yield f"{_INDENT}Broken with it: {len(members) - 1} more"
+    if sources := sources_of([each.first for each in members]):
+        yield f"{_INDENT}Source:    {some_of(sources)}"
+    if lead.reference is not None:
+        at = lead.reference.at
+        where = "" if at.source is None else f", at {at.source}"
+        yield f"{_INDENT}Reference: held first at {when(at)}{where}"
+    label = "Look at:   "
+    for cause in group.look_at.split("; "):
+        yield f"{_INDENT}{label}- {cause}"
+        label = " " * len(label)
+    yield from _with_it(members)
     yield ""
 
 
-def _in_short(group: ViolationGroup, summary: Summary) -> str:
-    return f"{group.id + 1}. {group.title} ({_since(_members(group, summary)[0])})"
+def _with_it(members: Sequence[Violation]) -> Iterator[str]:
+    """Yield what was broken with the first, of different relations rather than of one."""
+    titles = dict.fromkeys(title_of(each.happened, each.text_description) for each in members)
+    of = {title_of(each.happened, each.text_description): each.relation for each in members}
+    count: Counter[str] = Counter()
+    places = {}
+    for title in titles:
+        places[title] = count[of[title]]
+        count[of[title]] += 1
+    others = sorted([*titles][1:], key=places.__getitem__)
+    label = "With it:   "
+    for title in others[:MAX_WITH]:
+        yield f"{_INDENT}{label}- {textwrap.shorten(title, _TITLE, placeholder=' ...')}"
+        label = " " * len(label)
+    if more := len(others[MAX_WITH:]):
+        yield f"{_INDENT}{label}- and {more} more in {SUMMARY_NAME}"
 
 
-def _since(lead: Violation) -> str:
-    ranks = f"rank{'s' if len(lead.ranks) > 1 else ''} {some_of(map(str, lead.ranks))}"
-    return f"{when(lead.first)}, {ranks}, {times(lead.occurrences)}"
+def _in_short(group: ViolationGroup, outcome: Outcome) -> str:
+    lead, *others = _members(group, outcome.summary)
+    source = f", at {lead.first.source}" if lead.first.source else ""
+    more = f"; and {len(others)} more with it" if others else ""
+    return f"{group.id + 1}. {group.title} ({_since(lead, outcome)}{source}{more})"
+
+
+def _since(lead: Violation, outcome: Outcome) -> str:
+    occasions = {each.invariant_id: each.occasions for each in outcome.failed}
+    known = occasions.get(lead.invariant_id)
+    often = times(lead.occurrences) if known is None else how_often(lead.occurrences, known)
+    last = f", last at {when(lead.last)}" if lead.last.step != lead.first.step else ""
+    return f"{when(lead.first)}, {on_ranks(lead.ranks)}, {often}{last}"
 
 
 def _members(group: ViolationGroup, summary: Summary) -> list[Violation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import attrs
 
@@ -130,7 +131,7 @@ class ContainMonitor(EventMonitor):
                     held=held,
                     context=parent.context,
                     at=position_of(event, call),
-                    evidence=() if held else evidence_of(event, call),
+                    evidence=partial(evidence_of, event, call),
                     happened="" if held else _what_was_not_called(call, child),
                 )
 
@@ -199,7 +200,7 @@ class ContainMonitor(EventMonitor):
             held=held,
             context=context,
             at=position_of(event, call, before.names[0]),
-            evidence=() if held else evidence_of(event, call),
+            evidence=partial(evidence_of, event, call),
             happened="" if held else what_was_left(child, call, before, after),
         )
 
@@ -226,7 +227,7 @@ class ContainMonitor(EventMonitor):
             held=held,
             context=context,
             at=position_of(event, call),
-            evidence=() if held else evidence_of(event, call),
+            evidence=partial(evidence_of, event, call),
             happened="" if held else what_was_not_changed(child, call, comparable),
         )
 

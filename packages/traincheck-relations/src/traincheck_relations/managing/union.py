@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from traincheck_trace_schema.invariants import Invariant
+    from traincheck_trace_schema.occasion import Reference
 
 
 def union(sets: Iterable[Iterable[Invariant]]) -> list[Invariant]:
@@ -28,6 +29,7 @@ def union(sets: Iterable[Iterable[Invariant]]) -> list[Invariant]:
       they can't be known they are left out: two sets share some of their runs, or tell different
       numbers for the same, or one does not tell its runs.
     - The tracker is left out if they differ. The likelihood is the highest.
+    - The reference is that in the first run by its id.
 
     Raises:
         InvariantError: Sets have one id for different invariants.
@@ -55,6 +57,11 @@ def _joined(members: Sequence[Invariant]) -> Invariant:
         likelihood=max(
             (each.likelihood for each in members if each.likelihood is not None), default=None
         ),
+        reference=min(
+            (each.reference for each in members if each.reference is not None),
+            key=_first_run,
+            default=None,
+        ),
     )
 
 
@@ -80,6 +87,10 @@ def _sum(by_runs: Mapping[frozenset[str], int | None]) -> int | None:
             return None
         total += count
     return total
+
+
+def _first_run(reference: Reference) -> tuple[str, str]:
+    return reference.run, dumps(unstructure(reference))  # the same whatever the order
 
 
 def _words(invariant: Invariant) -> str:

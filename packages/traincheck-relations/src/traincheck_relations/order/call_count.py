@@ -6,7 +6,8 @@ in all; or as often as another function.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from traincheck_relations.api import (
@@ -17,9 +18,10 @@ from traincheck_relations.api import (
     Gap,
     Interests,
     Position,
-    RecordRef,
 )
+from traincheck_relations.occasion import records_of
 from traincheck_relations.order.call_count_claims import CallCount, without_implied
+from traincheck_relations.order.causes import usual_causes
 from traincheck_relations.order.protocol import CORE, ZERO_GRAD, counted_names, requirements
 from traincheck_relations.order.step_bounds import step_properties
 from traincheck_relations.order.step_count_proposer import CallCountProposer
@@ -59,6 +61,10 @@ class CallCountRelation:
         """Say in one sentence what `params` claim."""
         return f"In each training step {CallCount.of(params).in_words()}"
 
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        return usual_causes(CallCount.of(params).functions)
+
     def without_implied(self, invariants: Sequence[Invariant]) -> Sequence[Invariant]:
         """Drop what follows from an exact number."""
         return without_implied(invariants)
@@ -73,14 +79,15 @@ class CallCountMonitor(EventMonitor):
 
     def __init__(self, claims: Sequence[CallCount]) -> None:
         self._claims = claims
-        self._functions = {name for one in claims for name in one.functions}
-        names = counted_names({*TRAINING, *self._functions})
+        self._exact = frozenset(one.function for one in claims if one.number_is_exact)
+        names = counted_names({*TRAINING, *(name for one in claims for name in one.functions)})
         self.interests = Interests(kinds=KINDS, functions=frozenset(names))
         self._counter = StepCounter(
             lambda call: tuple(sorted({f for name in call.names for f in names.get(name, ())}))
         )
         self._owners: dict[tuple[int, str], frozenset[str | None]] = {}
-        self._in_a_row: Counter[tuple[int, str]] = Counter()  # by process: steps with a call
+        self._in_a_row: defaultdict[int, Counter[str]]  # by process: steps with a call
+        self._in_a_row = defaultdict(Counter)
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
@@ -93,17 +100,16 @@ class CallCountMonitor(EventMonitor):
 
     def _judge(self, step: StepCounts, end: Event) -> Iterator[Example]:
         context = step_properties(step.begin)
+        # What is never called costs little: claims may be many, of which few are about a program.
+        in_a_row = self._in_a_row[step.begin.process]
+        expected = {*step.counts, *CORE, *(name for name, of in in_a_row.items() if of >= _HABIT)}
         owners = {
             name: self._expected(step, name)
-            for name in {claim.function for claim in self._claims if claim.number_is_exact}
+            for name in {*expected, *(name for _, name in self._owners)} & self._exact
         }
-        process = step.begin.process
         has_nothing_to_clear = step.begin.window.step == 0 and not step.of(ZERO_GRAD)
         for index, claim in enumerate(self._claims):
-            if not step.can_judge(*claim.functions) or not all(
-                step.of(name) or name in CORE or self._in_a_row[process, name] >= _HABIT
-                for name in claim.functions
-            ):
+            if not expected.issuperset(claim.functions) or not step.can_judge(*claim.functions):
                 continue
             if ZERO_GRAD in claim.functions and has_nothing_to_clear:
                 continue
@@ -121,10 +127,9 @@ class CallCountMonitor(EventMonitor):
                 told = claim.what_was_counted(number, None, wanted)
                 yield _example(index, claim, step, end, context, "" if held else told)
 
-        for name in self._functions:
-            self._in_a_row[process, name] = (
-                self._in_a_row[process, name] + 1 if step.of(name) else 0
-            )
+        self._in_a_row[step.begin.process] = Counter(
+            {name: in_a_row[name] + 1 for name in step.counts}
+        )
 
     def _expected(self, step: StepCounts, function: str) -> Sequence[str | None]:
         """Return the objects that should have called a function: those that did so before.
@@ -157,6 +162,6 @@ def _example(  # noqa: PLR0913, PLR0917  one occasion is all of these
         at=Position(
             rank=begin.rank, window=begin.window, stage=begin.stage, function=claim.function
         ),
-        evidence=(begin.ref(), RecordRef(end.shard, end.rank, end.record)) if happened else (),
+        evidence=partial(records_of, begin, end),
         happened=happened,
     )

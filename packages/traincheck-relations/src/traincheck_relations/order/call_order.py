@@ -8,6 +8,7 @@ this one? Where calls are about tracked objects, as two optimizers, each has a s
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -222,16 +223,12 @@ class OrderMonitor(EventMonitor):
 
     @staticmethod
     def _example(occasion: _Occasion, event: Event, call: Call) -> Example:
-        evidence: tuple[RecordRef, ...] = ()
-        if not occasion.held:
-            before = () if occasion.since is None else (occasion.since.ref(),)
-            evidence = (*before, *evidence_of(event, call))
         return Example(
             param=occasion.index,
             held=occasion.held,
             context=occasion.context,
             at=position_of(event, call),
-            evidence=evidence,
+            evidence=partial(_evidence, occasion.since, event, call),
             happened="" if occasion.held else occasion.order.happened,
         )
 
@@ -241,6 +238,11 @@ class OrderMonitor(EventMonitor):
         if owner is None:
             return marks[function, _ANYONE]
         return max(marks[function, owner], marks[function, None], key=lambda one: one.begun)
+
+
+def _evidence(since: Event | None, event: Event, call: Call) -> tuple[RecordRef, ...]:
+    before = () if since is None else (since.ref(),)
+    return (*before, *evidence_of(event, call))
 
 
 def _is_in_step(order: Order, event: Event, step: StepBounds | None) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from traincheck_relations.order.call_order import Order, OrderMonitor
+from traincheck_relations.order.causes import usual_causes
 from traincheck_relations.order.implied_orders import Edge, without_implied
 from traincheck_relations.order.protocol import CORE, ZERO_GRAD, function_name, requirements
 from traincheck_relations.order.sibling_calls import SiblingCalls
@@ -48,6 +49,10 @@ class FunctionCoverRelation:
         if is_within_step:
             return f"In each training step {second} is called only after {first}"
         return f"Between two calls of {second}, and before the first, {first} is called"
+
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        return usual_causes(_parts(params)[:2])
 
     def without_implied(self, invariants: Sequence[Invariant]) -> Sequence[Invariant]:
         """Drop "A before C" where "A before B" and "B before C" are known."""

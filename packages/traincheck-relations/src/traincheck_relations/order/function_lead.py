@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from traincheck_relations.order.call_order import Order, OrderMonitor
+from traincheck_relations.order.causes import usual_causes
 from traincheck_relations.order.implied_orders import Edge, without_implied
 from traincheck_relations.order.protocol import CORE, function_name, is_due, requirements
 from traincheck_relations.order.sibling_calls import SiblingCalls
@@ -39,6 +40,10 @@ class FunctionLeadRelation:
         """Say in one sentence what `params` claim."""
         first, second = _parts(params)
         return f"Each call of {first} is followed by one of {second} before {first} is called again"
+
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        return usual_causes(_parts(params))
 
     def without_implied(self, invariants: Sequence[Invariant]) -> Sequence[Invariant]:
         """Drop what others imply: of functions that take turns a circle is kept."""

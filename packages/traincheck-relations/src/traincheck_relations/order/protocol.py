@@ -48,9 +48,9 @@ _KINDS: Mapping[str, str] = {
     "update": "update",
     "update_parameters": "update",
 }
-_SCHEDULER_STEP = "scheduler_step"
+SCHEDULER_STEP = "scheduler_step"
 _MODE = frozenset(("eval", "train"))  # the model's, which a program may set as often as it likes
-_IN_A_STEP = (*dict.fromkeys(_KINDS.values()), _SCHEDULER_STEP)  # as they usually come
+_IN_A_STEP = (*dict.fromkeys(_KINDS.values()), SCHEDULER_STEP)  # as they usually come
 _DUE = frozenset(  # what has to come between two calls of what
     (
         ("zero_grad", "backward"),
@@ -75,7 +75,7 @@ _RULES = frozenset(
         ("unscale_", "step"),
         ("clip", "step"),
         ("step", "update"),
-        ("step", _SCHEDULER_STEP),
+        ("step", SCHEDULER_STEP),
     )
 )
 
@@ -91,7 +91,7 @@ def protocol_function(call: Call) -> str | None:
 
 def is_of_update(function: str) -> bool:
     """Whether a function has a place in the update of parameters."""
-    return _kind(function) is not None
+    return kind_of(function) is not None
 
 
 def sets_mode(function: str) -> bool:
@@ -101,7 +101,7 @@ def sets_mode(function: str) -> bool:
 
 def are_related(one: str, other: str) -> bool:
     """Whether the order of two functions of the protocol can be a rule."""
-    return frozenset((_kind(one), _kind(other))) in _RULES
+    return frozenset((kind_of(one), kind_of(other))) in _RULES
 
 
 def is_due(first: str, second: str) -> bool:
@@ -110,12 +110,12 @@ def is_due(first: str, second: str) -> bool:
     How many gradients a program adds up, how often it clips, how many schedulers it has, is its own
     affair. That it clears gradients and makes a step in turn is not.
     """
-    return (_kind(first), _kind(second)) in _DUE
+    return (kind_of(first), kind_of(second)) in _DUE
 
 
 def place(function: str) -> tuple[int, str]:
     """Return what sorts functions in the order in which a step usually has them."""
-    kind = _kind(function)
+    kind = kind_of(function)
     return len(_IN_A_STEP) if kind is None else _IN_A_STEP.index(kind), function
 
 
@@ -134,7 +134,7 @@ def requirements(functions: Iterable[str]) -> Requirements:
     A scheduler makes its first step while it is made, which is told by what is around that step.
     """
     names = [*counted_names(functions)]
-    made = [f"{_owner(name)}.__init__" for name in names if _kind(name) == _SCHEDULER_STEP]
+    made = [f"{_owner(name)}.__init__" for name in names if kind_of(name) == SCHEDULER_STEP]
     return Requirements(
         functions={
             name: frozenset(("optimizer",) if name in _TAKES_OPTIMIZER else ())
@@ -171,8 +171,9 @@ def _owner(method: str) -> str:
     return method.rpartition(".")[0]
 
 
-def _kind(function: str) -> str | None:
+def kind_of(function: str) -> str | None:
+    """Return what a function does in a step, as "clip"; None if that is not known."""
     if function.startswith(_NO_TRAINING):
         return None
     kind = _KINDS.get(function.rpartition(".")[2])
-    return _SCHEDULER_STEP if kind == "step" and "scheduler" in function.lower() else kind
+    return SCHEDULER_STEP if kind == "step" and "scheduler" in function.lower() else kind

@@ -87,6 +87,32 @@ class ConsistentInputRelation:
         words = _in_words(path, is_so=second.value is True)
         return f"Each call of {first.api_name} is given {first.name} {words}"
 
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        first, second = _parts(params)
+        path = first.additional_path or ()
+        if isinstance(second, InputOutputParam):
+            return (
+                f"the shapes of {first.name} and {second.name}: (n, 1) against (n,) is broadcast "
+                "to (n, n) without an error; where a view, a squeeze or a reduction is over "
+                "another dimension than was meant; whether both come from the same batch"
+            )
+        if path == _GRAD:
+            return (
+                f"what cuts {first.name} from the graph, or ties it to one: detach, no_grad, "
+                ".item(), argmax, a tensor made anew from its values; whether it should require "
+                "one at all, as a target that another model gives"
+            )
+        if path == _LOST_ROW:
+            return (
+                f"where rows of {first.name} got lost: a transfer between devices or ranks, a "
+                "buffer that is used before it is filled, a mask, padding"
+            )
+        return (
+            f"whether a softmax is applied before {first.api_name}, which takes scores or "
+            "logarithms: in the last layer of the model, or in the loop"
+        )
+
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
         first, second = _parts(params)

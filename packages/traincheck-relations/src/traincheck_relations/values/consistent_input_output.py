@@ -73,6 +73,20 @@ class ConsistentInputOutputRelation:
             f"{_path(given)} of {given.name}"
         )
 
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        given, _, _ = _parts(params)
+        if given.name == _AUTOCAST:
+            return (
+                "whether the call is made inside the region of autocast, with the dtype that was "
+                "meant; whether a cast, a custom function or a wrapper takes its result back to "
+                "another precision"
+            )
+        return (
+            "which reshape, view, permute or reduction mixes the dimension of the batch with "
+            "another (batch_first); whether rows are dropped or repeated"
+        )
+
 
 class InputOutputProposer:
     """Proposes what was seen once."""

@@ -66,6 +66,20 @@ class ConsistentOutputRelation:
             f"Each call of {function.api_full_name} returns tensors of {claimed.attr_name} {value}"
         )
 
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        _, claimed, _ = _parts(params)
+        if claimed.attr_name == _FINITE:
+            return (
+                "whether what the call was given is finite already; whether it divides by zero, "
+                "takes the logarithm or root of it, or is left nothing by a mask; whether 16 bits "
+                "overflow; the learning rate and the data of this step"
+            )
+        return (
+            "in which precision this is computed: the region of autocast, a half() or float(), the "
+            "dtype of the model and of its inputs, the default dtype"
+        )
+
 
 class OutputProposer:
     """Proposes what was seen of the tensor that a loss returned."""

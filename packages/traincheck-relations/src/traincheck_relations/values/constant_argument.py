@@ -11,6 +11,7 @@ Judged is each call in which the model learns.
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from traincheck_relations.api import (
@@ -23,7 +24,7 @@ from traincheck_relations.api import (
     Requirements,
 )
 from traincheck_relations.conditions.properties import run_properties
-from traincheck_relations.occasion import position_of
+from traincheck_relations.occasion import position_of, records_of
 from traincheck_relations.of_model import is_of_model, model_in, of_model
 from traincheck_relations.values.call_values import EVALUATES, argument_of, has_gradients
 from traincheck_trace_schema.invariants import InputOutputParam, Params, ValueParam
@@ -68,6 +69,16 @@ class ConstantArgumentRelation:
         """Say in one sentence what `params` claim."""
         argument, value, _ = _parts(params)
         return f"Each call of {argument.api_name} is given {argument.name} {value!r}"
+
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        argument, value, _ = _parts(params)
+        of_reduction = "; whether averages over batches of unequal size are averaged again"
+        return (
+            f"who decides {argument.name} ({value!r} where it was learnt): a wrapper that does not "
+            "pass it on, a default that changed with a version, a setting"
+            f"{of_reduction if argument.name == 'reduction' else ''}"
+        )
 
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
@@ -142,7 +153,7 @@ class ConstantArgumentMonitor(EventMonitor):
                     held=held,
                     context=run_properties(event),
                     at=position_of(event, call),
-                    evidence=() if held else (event.ref(),),
+                    evidence=partial(records_of, event),
                     happened="" if held else _happened(call, argument, value),
                 )
 

@@ -46,6 +46,22 @@ _THAN: Mapping[str, str] = {
     "ranks": "than on other ranks",
 }
 
+_CAUSES: Mapping[str, str] = {
+    "calls": (
+        "whether the workers of the data loader all yield the same data (an iterable data set has "
+        "to be split by get_worker_info); whether the next batch is taken in each step; whether a "
+        "seed is set again"
+    ),
+    "run": (
+        "whether each epoch is shuffled anew: set_epoch of a DistributedSampler, a generator or a "
+        "seed that is set again at its beginning; whether one batch is used in every step"
+    ),
+    "ranks": (
+        "whether the data is divided between the ranks: a DistributedSampler, or a split by rank; "
+        "whether all ranks draw with the same seed"
+    ),
+}
+
 _Values: TypeAlias = "tuple[InputOutputParam, ...]"
 
 
@@ -81,6 +97,11 @@ class DistinctArgumentRelation:
         names = " and ".join(value.name for value in values if value.is_input)
         what = f"is given another {names}" if names else "returns another result"
         return f"Each call of {values[0].api_name} {what} {_THAN[between]}"
+
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        _, between = _parts(params)
+        return _CAUSES[between]
 
 
 class DistinctProposer:

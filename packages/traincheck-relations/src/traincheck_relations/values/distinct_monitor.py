@@ -8,6 +8,7 @@ taken at once: nothing is said before another content comes.
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
@@ -19,7 +20,7 @@ from traincheck_relations.conditions.properties import (
     object_name,
     run_properties,
 )
-from traincheck_relations.occasion import position_of
+from traincheck_relations.occasion import position_of, records_of
 from traincheck_relations.order.protocol import OPTIMIZER_STEP
 from traincheck_relations.values.call_values import EVALUATES, has_gradients, value_of
 from traincheck_trace_schema.invariants import InputOutputParam
@@ -189,6 +190,6 @@ def _example(index: int, sighting: Sighting, same_as: str | None) -> Example:
         held=same_as is None,
         context=call_properties(call) | run_properties(event),
         at=position_of(event, call),
-        evidence=() if same_as is None else (event.ref(),),
+        evidence=partial(records_of, event),
         happened="" if same_as is None else happened,
     )

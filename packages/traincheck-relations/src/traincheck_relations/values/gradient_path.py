@@ -13,6 +13,7 @@ Claims are about one module, by its name: a program that has none of that name g
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import attrs
@@ -32,7 +33,7 @@ from traincheck_relations.conditions.properties import (
     object_name,
     run_properties,
 )
-from traincheck_relations.occasion import position_of
+from traincheck_relations.occasion import position_of, records_of
 from traincheck_relations.order.protocol import OPTIMIZER_STEP
 from traincheck_relations.values.call_values import (
     EVALUATES,
@@ -80,6 +81,15 @@ class GradientPathRelation:
         """Say in one sentence what `params` claim."""
         _, module = _parts(params)
         return f"In each training step {module} is given, once or more, what requires a gradient"
+
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        _, module = _parts(params)
+        return (
+            f"what detaches what {module} is given, in the turn that should learn through it: "
+            "detach, no_grad, .data (of models that learn in turn, it is detached in the turn of "
+            "the other one only); whether the model before it is frozen"
+        )
 
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
@@ -216,7 +226,7 @@ def _example(index: int, step: _Step, last: Event) -> Example:
         held=step.has_path,
         context=run_properties(last),
         at=position_of(last, call),
-        evidence=() if step.has_path else (last.ref(),),
+        evidence=partial(records_of, last),
         happened="" if step.has_path else f"{what} was given what requires a gradient",
     )
 

@@ -59,6 +59,16 @@ class ThresholdRelation:
         what = "length" if (result.additional_path or ())[:1] == ("shape",) else "value"
         return f"Each call of {function.api_full_name} returns a {what} of {relation} {bound.name}"
 
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        smaller, function, greater = _parts(params)
+        bound = smaller if smaller.is_input else greater
+        return (
+            f"whether {function.api_full_name} honours {bound.name}: a setting that overrides it, "
+            "another implementation in its place; whether the value is computed in a precision "
+            "that is too low, or was not finite"
+        )
+
 
 class ThresholdProposer:
     """Proposes a bound that held whenever it was given, and that a result came near to."""

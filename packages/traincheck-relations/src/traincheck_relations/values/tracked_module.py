@@ -44,6 +44,15 @@ class TrackedModuleRelation:
         """Say in one sentence what `params` claim."""
         return f"Each call of {_function(params)} inside a tracked model is of a part of it"
 
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        _function(params)
+        return (
+            "whether the module is registered in the model: kept in a plain list or dict (use "
+            "ModuleList, ModuleDict) or made anew in each call it is not, no optimizer holds its "
+            "parameters, and train(), to() and state_dict() leave it out; whether a copy is called"
+        )
+
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
         del params

@@ -80,6 +80,26 @@ class TrainingModeRelation:
             on, off = "is in training mode", "is in evaluation mode"
         return f"{whose} {_CLAIMS[mode].format(on=on, off=off)}"
 
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        given, mode = _parts(params)
+        if mode == "frozen":
+            return (
+                "what calls train() after the module was frozen: model.train() puts every part of "
+                "it into training mode again; whether eval() is called on the frozen part after "
+                "that"
+            )
+        own = (
+            ""
+            if given.name == _SELF
+            else f"whether the module that calls {given.api_name} passes "
+            f"its own training flag on, and not a constant, as {given.name}; "
+        )
+        return (
+            f"{own}which eval() has no train() after it, and which evaluation no eval() before it; "
+            "whether they are called on this module, or on another one or a wrapper"
+        )
+
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
         del params

@@ -9,6 +9,7 @@ stood for one parameter still show equal data when a step ends.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeGuard
 
 import attrs
@@ -24,7 +25,7 @@ from traincheck_relations.api import (
     Requirements,
 )
 from traincheck_relations.conditions.properties import run_properties
-from traincheck_relations.occasion import position_of
+from traincheck_relations.occasion import position_of, records_of
 from traincheck_relations.value import content
 from traincheck_relations.variables.change import is_told
 from traincheck_relations.variables.consistency_candidates import ConsistencyProposer
@@ -100,6 +101,36 @@ class ConsistencyRelation:
         return (
             f"The {first.attr_name} of a replicated parameter is equal "
             f"on all ranks of the {scope.group} {when}"
+        )
+
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        first, _, occasion, scope = _parts(params)
+        if scope.scope == "ties":
+            return (
+                "what took the tied weights apart: a resize or an assignment under one of the "
+                "names, a conversion or a move of the model, loading a checkpoint, wrapping; "
+                "whether they are tied again after it"
+            )
+        if _is_of_buffer(first, occasion):
+            return (
+                "whether the modules were converted to synchronise (SyncBatchNorm), and buffers "
+                "are broadcast (broadcast_buffers); whether some ranks run the model more often, "
+                "as in an evaluation on one of them"
+            )
+        if first.attr_name == "grad":
+            return (
+                "whether gradients are reduced at all: the forward pass has to go through the "
+                "wrapped model (DDP), not the one inside it; whether no_sync leaves this step "
+                "out; whether parameters were replaced, converted or moved after wrapping; whether "
+                "something changes gradients on one rank only: a hook, clipping, a transfer that "
+                "loses data"
+            )
+        return (
+            "whether all ranks began with the same weights (seed, checkpoint, the broadcast at "
+            "wrapping); whether gradients are equal before the optimizer's step, and if so, "
+            "whether clipping, the learning rate or the optimizer's state differ between ranks; "
+            "whether something writes to the weights on one rank only"
         )
 
 
@@ -230,7 +261,7 @@ class ConsistencyMonitor(EventMonitor):
                 held=held,
                 context=run_properties(event),
                 at=position_of(event, event.call, second),
-                evidence=() if held else (event.ref(),),
+                evidence=partial(records_of, event),
                 happened=""
                 if held
                 else f"{first} and {second} are no longer one parameter: their {attribute} differs",

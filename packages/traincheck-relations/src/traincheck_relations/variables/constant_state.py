@@ -13,6 +13,7 @@ one begins.
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
@@ -80,6 +81,31 @@ class ConstantStateRelation:
         if variable.const_value is True:
             return f"The parameters of {variable.var_name} require a gradient (they are not frozen)"
         return f"The parameters of {variable.var_name} require no gradient (they are frozen)"
+
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        variable, _ = _parts(params)
+        if isinstance(variable, VarTypeParam):
+            return (
+                "which eval() has no train() after it: a validation or a generation within an "
+                "epoch, one that ends early; whether train() is called on this model, or on another"
+            )
+        if variable.attr_name == "training":
+            return (
+                "what calls train() after the part was frozen: model.train() puts every part of it "
+                "into training mode again; whether freezing is done at all in this run, before the "
+                "first step"
+            )
+        if variable.const_value is True:
+            return (
+                "what froze these parameters: requires_grad_(False) over more than was meant, a "
+                "pattern of names, an adapter that was loaded for inference; whether the optimizer "
+                "was made over them"
+            )
+        return (
+            "whether the code that freezes these parameters runs in this run, and before the first "
+            "step; whether they were made anew after it: replaced, resized, loaded, wrapped"
+        )
 
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
@@ -215,9 +241,13 @@ def _example(
         held=not happened,
         context=run_properties(end),
         at=position_of(end, None, variable),
-        evidence=(*evidence, end.ref()) if happened else (),
+        evidence=partial(_shown, evidence, end),
         happened=happened,
     )
+
+
+def _shown(evidence: tuple[RecordRef, ...], end: Event) -> tuple[RecordRef, ...]:
+    return (*evidence, end.ref())
 
 
 def _few(names: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ gradient rightly, as the two of an LSTM.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from traincheck_relations.api import EventMonitor, Example, Interests, Requirements
@@ -16,7 +17,7 @@ from traincheck_relations.conditions.properties import (
     run_properties,
     variable_properties,
 )
-from traincheck_relations.occasion import position_of
+from traincheck_relations.occasion import position_of, records_of
 from traincheck_relations.order.protocol import OPTIMIZER_STEP
 from traincheck_relations.value import content, is_comparable, is_finite, payload, value_class
 from traincheck_relations.variables.observed import looked_at
@@ -64,6 +65,15 @@ class DistinctGradientRelation:
         """Say in one sentence what `params` claim."""
         _insist(params)
         return f"No two parameters that are matrices have the same gradient at {OPTIMIZER_STEP}"
+
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        _insist(params)
+        return (
+            "what copies gradients: buckets, flat buffers, offloading; whether one of them is "
+            "filled again before it was read, and gives a parameter what belongs to another; "
+            "whether the offsets into it are right; whether a hook returns another gradient"
+        )
 
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
@@ -115,7 +125,7 @@ class DistinctGradientMonitor(EventMonitor):
                     held=held,
                     context=about_call | variable_properties(state, event.call),
                     at=position_of(event, event.call, state.names[0]),
-                    evidence=() if held else (event.ref(),),
+                    evidence=partial(records_of, event),
                     happened="" if held else _what_is_same(state, compared),
                 )
 

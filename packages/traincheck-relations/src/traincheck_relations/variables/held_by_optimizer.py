@@ -14,6 +14,7 @@ Everything is looked at when an optimizer's step begins. Claims are made of
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from traincheck_relations.api import Context, EventMonitor, Example, Interests, Requirements
@@ -95,6 +96,27 @@ class HeldByOptimizerRelation:
         return (
             f"Where the groups of an optimizer differ in {variable.attr_name}, it is {found} for "
             "each parameter of one dimension (biases, norms)"
+        )
+
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        attribute = _parts(params).attr_name
+        if attribute == _HELD:
+            return (
+                "whether the optimizer was made before these parameters were: added, replaced, "
+                "moved, wrapped; whether their module is registered in the model (a plain list or "
+                "dict is not); whether the selection of its parameter groups leaves them out"
+            )
+        if attribute == _RATE:
+            return (
+                "the schedule of the learning rate: how many steps it was made for, whether it "
+                "steps more often than the optimizer, so that it ends early; whether its warm-up "
+                "ever ends; whether the state that was loaded has a rate of zero"
+            )
+        return (
+            "how parameters are sorted into the groups of the optimizer: the pattern of names that "
+            f"chooses their {attribute} may not match these modules; whether the type of module, "
+            "or the number of dimensions, would choose better"
         )
 
     def likelihood(self, params: Params) -> float:
@@ -188,7 +210,7 @@ class HeldByOptimizerMonitor(EventMonitor):
                     held=held,
                     context={**about_run, **_facts(state)},
                     at=position_of(event, call, state.names[0]),
-                    evidence=() if held else evidence_of(event, call),
+                    evidence=partial(evidence_of, event, call),
                     happened=""
                     if held
                     else f"{state.names[0]} requires a gradient and has one, but no optimizer "
@@ -216,7 +238,7 @@ class HeldByOptimizerMonitor(EventMonitor):
                         held=held,
                         context=context,
                         at=position_of(event, call, state.names[0]),
-                        evidence=() if held else evidence_of(event, call),
+                        evidence=partial(evidence_of, event, call),
                         happened=""
                         if held
                         else f"{state.names[0]} is in {mine[0]}, whose {name} is "
@@ -240,11 +262,11 @@ class HeldByOptimizerMonitor(EventMonitor):
                 held=held,
                 context=run_properties(event),
                 at=position_of(event, call),
-                evidence=() if held else evidence_of(event, call),
+                evidence=partial(evidence_of, event, call),
                 happened=""
                 if held
                 else f"{call.function} begins with a learning rate of zero, "
-                f"for the {self._without_rate[key]}. time in a row",
+                f"in {self._without_rate[key]} calls in a row",
             )
 
 

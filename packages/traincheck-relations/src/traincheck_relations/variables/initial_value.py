@@ -9,6 +9,7 @@ parameters have the same names.
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from traincheck_relations.api import EventMonitor, Example, Interests, RecordRef, Requirements
@@ -55,6 +56,15 @@ class InitialValueRelation:
         """Say in one sentence what `params` claim."""
         (type_, name), _ = _read(params)
         return f"The {name} of each {type_} begins training with elements that differ"
+
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        _read(params)
+        return (
+            "where these parameters are made and initialised: torch.ones, zeros, an initialisation "
+            "that is left out or done again; whether a checkpoint that should have been loaded "
+            "into them was"
+        )
 
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
@@ -135,15 +145,15 @@ def _examples(index: int, event: Event, starts: Sequence[Start]) -> Iterator[Exa
             # Where good runs differ, nothing that is known of a step can be the reason.
             context={},
             at=position_of(event, None, one.name),
-            evidence=(_evidence(event, one.state),) if wrong else (),
+            evidence=partial(_evidence, event, one.state),
             happened=f"all elements of {one.name} were equal when training began" if wrong else "",
         )
 
 
-def _evidence(event: Event, state: VariableState) -> RecordRef:
+def _evidence(event: Event, state: VariableState) -> tuple[RecordRef, ...]:
     """Refer to the look at parameters, with the state that one had."""
     record = {**event.record, "names": state.names, "state": state.attributes}
-    return RecordRef(event.shard, event.rank, record)
+    return (RecordRef(event.shard, event.rank, record),)
 
 
 def _read(params: Params) -> tuple[Key, str]:

@@ -8,6 +8,7 @@ begins at zero grows by any factor.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from traincheck_relations.api import EventMonitor, Example, Interests, Requirements
@@ -61,6 +62,15 @@ class ParameterMovementRelation:
         return (
             f"The norm of each parameter grows by less than {_factor(params):g} times "
             f"in a call of {OPTIMIZER_STEP}"
+        )
+
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        _factor(params)
+        return (
+            "the learning rate of this step, and of the group that holds these parameters; whether "
+            "gradients were clipped and unscaled before it; whether the loss had exploded, or the "
+            "state of the optimizer was loaded wrongly"
         )
 
     def likelihood(self, params: Params) -> float:
@@ -122,7 +132,7 @@ class MovementMonitor(EventMonitor):
                     held=held,
                     context=context,
                     at=position_of(event, call, state.names[0]),
-                    evidence=() if held else evidence_of(event, call),
+                    evidence=partial(evidence_of, event, call),
                     happened=""
                     if held
                     else f"{call.function} let the norm of {state.names[0]} grow "

@@ -17,13 +17,14 @@ it changed from the start where that was learnt.
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 
 from traincheck_relations.api import Event, EventMonitor, Example, Interests, Requirements
 from traincheck_relations.conditions.properties import run_properties
-from traincheck_relations.occasion import position_of
+from traincheck_relations.occasion import position_of, records_of
 from traincheck_relations.variables.period_claim import PeriodClaim
 from traincheck_relations.variables.step_sights import Key, StepSight, StepSights
 from traincheck_relations.variables.training_steps import (
@@ -80,6 +81,26 @@ class VarPeriodicChangeRelation:
                 "in which it is in evaluation mode"
             )
         return f"{what} {_in_words(claim.every)}"
+
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        every = PeriodClaim.of(params).every
+        if every == 0:
+            return (
+                "what calls train() on a module that was to stay as it is, as model.train() at the "
+                "beginning of an epoch; whether something else writes to its buffers"
+            )
+        if every == 1:
+            return (
+                "whether the model stays in evaluation mode after a validation (train() is "
+                "missing, or called elsewhere); whether the module is called at all in training; "
+                "whether it was frozen"
+            )
+        return (
+            "under which condition the variable is updated, as an average or a copy of the model: "
+            "its interval, what it counts (batches, or steps of the optimizer), when it begins; "
+            "whether what is updated is this model, or a copy of it"
+        )
 
     def without_implied(self, invariants: Sequence[Invariant]) -> Sequence[Invariant]:
         """Keep one buffer of those of a type of module that change alike."""
@@ -232,7 +253,7 @@ class PeriodicChangeMonitor(EventMonitor):
                     held=False,
                     context={**run_properties(one.due), **one.sight.context},
                     at=position_of(one.due, None, name),
-                    evidence=(one.due.ref(),),
+                    evidence=partial(records_of, one.due),
                     happened=f"{name} never changed in {one.steps} training steps",
                 )
 
@@ -253,7 +274,7 @@ class PeriodicChangeMonitor(EventMonitor):
                         held=not happened,
                         context={**run_properties(end), **sight.context},
                         at=position_of(end, None, sight.name),
-                        evidence=(end.ref(),) if happened else (),
+                        evidence=partial(records_of, end),
                         happened=happened,
                     )
             if sight.has_changed:

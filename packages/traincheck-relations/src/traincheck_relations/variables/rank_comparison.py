@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -66,15 +67,14 @@ def _example(  # noqa: PLR0913, PLR0917  one comparison is all of these
     usual, _ = Counter(map(str, contents.values())).most_common(1)[0]
     differing = [rank for rank, value in contents.items() if str(value) != usual]
     like = next(rank for rank, value in contents.items() if str(value) == usual)
-    event = by_rank[differing[0] if differing else like].event
+    other = (differing or [rank for rank in contents if rank != like])[0]
+    event = by_rank[other if differing else like].event
     return Example(
         param=index,
         held=not differing,
         context=_context(event, state),
         at=position_of(event, event.call, name),
-        evidence=tuple(_ref(by_rank[rank], name) for rank in (like, *differing[:1]))
-        if differing
-        else (),
+        evidence=partial(_refs, by_rank, (like, other), name),
         happened=_differs(name, attribute, contents, like, differing) if differing else "",
     )
 
@@ -100,6 +100,10 @@ def _are_replicas(states: Collection[VariableState], attribute: str) -> bool:
     """Whether variables of one name have one shape, and an attribute that can be compared."""
     shapes = {str(payload(state.attributes.get("data"), "tensor").get("shape")) for state in states}
     return len(shapes) == 1 and all(is_comparable(state, attribute) for state in states)
+
+
+def _refs(by_rank: Mapping[int, Sight], ranks: Sequence[int], name: str) -> tuple[RecordRef, ...]:
+    return tuple(_ref(by_rank[rank], name) for rank in ranks)
 
 
 def _ref(sight: Sight, name: str) -> RecordRef:

@@ -6,6 +6,7 @@ ends. One that was frozen while it had a gradient moves on by it, or by momentum
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from traincheck_relations.api import EventMonitor, Example, Interests, Requirements
@@ -59,6 +60,15 @@ class VarUnchangedRelation:
         return (
             f"Each call of {OPTIMIZER_STEP} leaves the parameters that require no gradient "
             "as they are"
+        )
+
+    def look_at(self, params: Params) -> str:
+        """Say what to look at first where it is broken: the usual causes."""
+        _insist(params)
+        return (
+            "whether the parameters were frozen while they had a gradient: set it to None, for "
+            "momentum, weight decay and that gradient move them on; whether something else writes "
+            "to them during the step"
         )
 
     def likelihood(self, params: Params) -> float:
@@ -117,7 +127,7 @@ class VarUnchangedMonitor(EventMonitor):
                     held=held,
                     context=about_call | variable_properties(before, call),
                     at=position_of(event, call, before.names[0]),
-                    evidence=() if held else evidence_of(event, call),
+                    evidence=partial(evidence_of, event, call),
                     happened=""
                     if held
                     else f"{call.function} changed {before.names[0]}, which requires no gradient",
