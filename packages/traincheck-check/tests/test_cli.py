@@ -57,12 +57,13 @@ def test_violations_exit_with_1_and_are_told_in_words(
     assert result.exit_code == 1, result.output
     lines = result.stdout.splitlines()
     assert lines[0] == "3 of 4 invariants applied (75 %): 1 broken."
-    assert lines[2].startswith("1. ")
-    assert "torch.optim.SGD.step" in lines[2]
-    assert FC2 in lines[2]
+    (title,) = (line for line in lines if line.startswith("1. "))
+    assert "torch.optim.SGD.step" in title
+    assert FC2 in title
     assert "step 4 (training)" in result.stdout
     assert "train.py:10" in result.stdout
-    assert lines[-1].startswith("Results are in results: ")
+    assert lines[-2].startswith("Results are in results: ")
+    assert lines[-1] == "The report is results/report.html"
 
 
 def test_an_incomplete_trace_exits_with_3(write_run: WriteRun, claims_file: Path) -> None:
@@ -126,7 +127,7 @@ def test_a_trace_does_not_choose_where_results_go(tmp_path: Path, claims_file: P
 
     run("-f", *folders, "-i", claims_file, "-o", "results")
 
-    assert sorted(path.name for path in Path("results").iterdir()) == ["t", "t-2"]
+    assert sorted(path.name for path in Path("results").iterdir()) == ["report.html", "t", "t-2"]
 
 
 def test_results_have_a_place_by_default(write_run: WriteRun, claims_file: Path) -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from traincheck_check.commands.check import check
 from traincheck_relations.testing.traces import TraceBuilder
 from traincheck_trace_schema.results_file import read_summary
-from traincheck_trace_schema.suppression_file import write_suppressions
+from traincheck_trace_schema.suppression_file import read_suppressions, write_suppressions
 from traincheck_trace_schema.suppressions import Suppression
 
 if TYPE_CHECKING:
@@ -82,6 +82,22 @@ def test_what_a_baseline_knows_is_told_as_known(
     summary = read_summary(Path("results/violations_summary.json"))
     assert (summary.checked, summary.failed, summary.known) == (4, 1, 1)
     assert [each.known for each in summary.violations] == [True]
+
+
+def test_what_is_broken_now_can_be_the_next_baseline(
+    write_run: WriteRun, claims_file: Path, baseline: Path
+) -> None:
+    """What was known keeps its reason; the next check of the same run fails no more."""
+    given = ("-f", write_run(stuck=[FC1, FC2]), "-i", claims_file)
+
+    first = run(*given, "--baseline", baseline, "--write-baseline", "next.jsonl")
+    second = run(*given, "--baseline", "next.jsonl")
+
+    assert (first.exit_code, second.exit_code) == (1, 0)
+    reasons = {each.pattern: each.reason for each in read_suppressions(Path("next.jsonl"))}
+    assert reasons.pop("moves-each") == "fc2 is frozen for now"
+    assert list(reasons) == ["moves-some"]
+    assert reasons["moves-some"].startswith("broken in run run: ")
 
 
 def test_too_little_that_applied_is_said_in_the_first_line(

@@ -21,6 +21,10 @@ class GroupedCommand(TraincheckCommand):
         super().__init__(*args, **attrs)
         self.groups = groups
 
+    def option_groups(self) -> Mapping[str, Sequence[str]]:
+        """Return the groups; a name that no option has is passed over."""
+        return self.groups
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each group, and one for what is in none."""
         told = {
@@ -28,7 +32,7 @@ class GroupedCommand(TraincheckCommand):
             for param in self.get_params(ctx)
             if (record := param.get_help_record(ctx)) is not None
         }
-        for title, names in self.groups.items():
+        for title, names in self.option_groups().items():
             with formatter.section(title):
                 formatter.write_dl([told.pop(name) for name in names if name in told])
         with formatter.section(_REST):

@@ -18,6 +18,7 @@ SUMMARY_NAME = "violations_summary.json"
 FAILED_NAME = "failed.log"
 PASSED_NAME = "passed.log"
 NOT_TRIGGERED_NAME = "not_triggered.log"
+REPORT_NAME = "report.html"  # all of it, for people
 
 T = TypeVar("T", Summary, Verdict)
 

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from traincheck_check.commands.options import (
-    GROUPS,
-    CheckCommand,
-    check_options,
-    results_folder,
-    threshold,
-)
+from traincheck_check.commands.options import GROUPS, CheckCommand, check_options
 from traincheck_trace_schema.cli import given_traces, note, trace_options, warn
 
 if TYPE_CHECKING:
@@ -40,11 +33,6 @@ Examples:
     metavar="N",
     help="Runs that are checked at a time; 0: as many as there are cores.  [default: 1]",
 )
-@click.option(
-    "--check-relation-first",
-    is_flag=True,
-    help="Accepted and without effect: all relations are checked in one pass.",
-)
 def check(**values: Any) -> int:
     """Check traces of training runs against invariants.
 
@@ -54,53 +42,31 @@ def check(**values: Any) -> int:
     Exits with 0 if no invariant was broken, 1 if one was, 2 if the input is unusable, and 3 if no
     violation was found but the trace is incomplete, or too little of the invariants applied.
     """
-    from traincheck_check.commands.printing import printer  # noqa: PLC0415  --help needs none
+    from traincheck_check.commands.preparation import prepared  # noqa: PLC0415  --help needs none
     from traincheck_check.commands.runs import check_runs  # noqa: PLC0415
-    from traincheck_check.judging.claims import read_claims  # noqa: PLC0415
-    from traincheck_check.judging.output_folder import opened_results  # noqa: PLC0415
-    from traincheck_check.reporting.api import Report, Session  # noqa: PLC0415
-    from traincheck_check.reporting.registry import Sinks  # noqa: PLC0415
+    from traincheck_check.reporting.api import Report  # noqa: PLC0415
     from traincheck_trace_schema.reading import open_runs  # noqa: PLC0415
 
     given = given_traces(values["trace_folders"], values["traces"])
-    if values["check_relation_first"]:
-        note("--check-relation-first has no effect: all relations are checked in one pass")
-    claims = read_claims(
-        values["invariants"],
-        baseline=values["baseline"],
-        with_suppressed=values["ignore_suppressions"],
-    )
-    for text in claims.notes:
-        note(text)
-    runs = open_runs(given, strict=values["strict"])
-    show = printer(values["output_format"])
-    limits = threshold(values)
-    folder = results_folder(values["output_dir"], "checker")
     outcomes = []
-    with opened_results(folder):
-        session = Session(
-            mode="finished",
-            output_dir=folder,
-            invariants={each.id: each for each in claims.invariants},
-        )
-        with closing(Sinks.started(values, session)) as sinks:
-            results = zip(_names(runs), check_runs(runs, claims, values["jobs"]), strict=True)
-            for name, result in results:
-                result.outcome.write(folder / name)
-                report = Report(
-                    name=name,
-                    folder=folder / name,
-                    outcome=result.outcome,
-                    warnings=result.warnings,
-                )
-                sinks.update(report)
-                for text in result.notes:
-                    note(text)
-                for text in result.warnings:
-                    warn(text)
-                show(report, limits)
-                outcomes.append(result.outcome)
-    return limits.exit_code(outcomes)
+    with prepared(values, "finished") as session:
+        runs = open_runs(given, strict=values["strict"])
+        results = check_runs(runs, session.claims, values["jobs"])
+        for name, result in zip(_names(runs), results, strict=True):
+            folder = session.folder / name
+            result.outcome.write(folder)
+            report = Report(
+                name=name, folder=folder, outcome=result.outcome, warnings=result.warnings
+            )
+            session.sinks.update(report)
+            for text in result.notes:
+                note(text)
+            for text in result.warnings:
+                warn(text)
+            session.show(report, session.limits)
+            outcomes.append(result.outcome)
+        session.tell_report()
+        return session.exit_code(outcomes)
 
 
 def _names(runs: Sequence[Run]) -> Iterator[str]:

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from traincheck_check.commands.options import (
-    GROUPS,
-    CheckCommand,
-    check_options,
-    results_folder,
-    threshold,
-)
+from traincheck_check.commands.options import GROUPS, CheckCommand, check_options
 from traincheck_trace_schema.cli import ManyValues, given_traces, note, warn
 from traincheck_trace_schema.errors import TraceError
 
@@ -81,11 +75,6 @@ _GROUPS = GROUPS | {
     help="How often results are written where nothing new is found.  [default: 10]",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Tell every few seconds how far the run is.")
-@click.option(
-    "--check-relation-first",
-    is_flag=True,
-    help="Accepted and without effect: all relations are checked in one pass.",
-)
 def onlinecheck(**values: Any) -> int:
     """Check a training run against invariants while it goes on.
 
@@ -94,58 +83,35 @@ def onlinecheck(**values: Any) -> int:
 
     Exits as traincheck-check does.
     """
-    from contextlib import closing  # noqa: PLC0415  --help needs none of these
-
-    from traincheck_check.commands.printing import printer  # noqa: PLC0415
+    from traincheck_check.commands.preparation import prepared  # noqa: PLC0415  --help needs none
     from traincheck_check.commands.telling import SHOWN, Telling  # noqa: PLC0415
-    from traincheck_check.judging.claims import read_claims  # noqa: PLC0415
     from traincheck_check.judging.following import Following, Waiting  # noqa: PLC0415
-    from traincheck_check.judging.output_folder import opened_results  # noqa: PLC0415
-    from traincheck_check.reporting.api import Session  # noqa: PLC0415
-    from traincheck_check.reporting.registry import Sinks  # noqa: PLC0415
 
-    paths = given_traces(values["trace_folders"], values["traces"])
-    if values["check_relation_first"]:
-        note("--check-relation-first has no effect: all relations are checked in one pass")
-    claims = read_claims(
-        values["invariants"],
-        baseline=values["baseline"],
-        with_suppressed=values["ignore_suppressions"],
-    )
-    for text in claims.notes:
-        note(text)
-    show, limits = printer(values["output_format"]), threshold(values)
-    folder = results_folder(values["output_dir"], "onlinechecker")
     waiting = Waiting(
-        paths=tuple(paths),
+        paths=tuple(given_traces(values["trace_folders"], values["traces"])),
         run_id=values["run_id"],
         rank_timeout=values["rank_timeout"],
         idle_seconds=values["exit_on_idle"],
         strict=values["strict"],
     )
-    with opened_results(folder):
-        session = Session(
-            mode="live",
-            output_dir=folder,
-            invariants={each.id: each for each in claims.invariants},
+    with prepared(values, "live") as session:
+        following = Following(waiting, session.claims)
+        telling = Telling(
+            following=following,
+            folder=session.folder,
+            sinks=session.sinks,
+            show=SHOWN[values["output_format"]],
+            every=values["report_interval"],
         )
-        with closing(Sinks.started(values, session)) as sinks:
-            following = Following(waiting, claims)
-            telling = Telling(
-                following=following,
-                folder=folder,
-                sinks=sinks,
-                show=SHOWN[values["output_format"]],
-                every=values["report_interval"],
-            )
-            _follow(following, telling, is_verbose=values["verbose"])
-            report = telling.tell()
+        _follow(following, telling, is_verbose=values["verbose"])
+        report = telling.tell()
         for text in following.run.notes():
             note(text)
         for text in report.warnings:
             warn(text)
-        show(report, limits)
-    return limits.exit_code([report.outcome])
+        session.show(report, session.limits)
+        session.tell_report()
+        return session.exit_code([report.outcome])
 
 
 def _follow(following: Following, telling: Telling, *, is_verbose: bool) -> None:

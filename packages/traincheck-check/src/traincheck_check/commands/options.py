@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,14 +12,14 @@ from traincheck_trace_schema.cli import ManyValues
 from traincheck_trace_schema.option_groups import GroupedCommand
 
 if TYPE_CHECKING:
-    from traincheck_check.judging.exit_code import FailOn, Threshold
+    from traincheck_check.judging.exit_code import FailOn
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 GROUPS = {
     "What to check": (
         *("trace_folders", "traces", "invariants", "strict"),
-        *("baseline", "ignore_suppressions"),
+        *("baseline", "write_baseline", "ignore_suppressions"),
     ),
     "How it ends": ("fail_on", "min_coverage", "exit_zero"),
     "What is told": ("output_dir", "output_format"),
@@ -32,11 +31,18 @@ class CheckCommand(GroupedCommand):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return its own options and those of the reporters."""
-        from traincheck_check.reporting.registry import reporters  # noqa: PLC0415  30 ms
+        return [*_of_reporters(), *super().get_params(ctx)]
 
-        own = super().get_params(ctx)
-        added = [option for reporter in reporters() for option in reporter.options()]
-        return [*own[:-1], *added, *own[-1:]]
+    def option_groups(self) -> Mapping[str, Sequence[str]]:
+        """Return the groups, and one of what the reporters add."""
+        names = [str(option.name) for option in _of_reporters()]
+        return {**super().option_groups(), "Where else it is told": names}
+
+
+def _of_reporters() -> list[click.Option]:
+    from traincheck_check.reporting.registry import reporters  # noqa: PLC0415  30 ms
+
+    return [option for reporter in reporters() for option in reporter.options()]
 
 
 class _FailOn(click.ParamType[Any]):
@@ -63,23 +69,6 @@ def check_options(function: _Function) -> _Function:
     return function
 
 
-def threshold(values: dict[str, Any]) -> Threshold:
-    """Return from what on the command fails."""
-    from traincheck_check.judging.exit_code import Threshold  # noqa: PLC0415  --help needs it not
-
-    return Threshold(
-        fail_on=values["fail_on"],
-        min_coverage=values["min_coverage"],
-        exit_zero=values["exit_zero"],
-    )
-
-
-def results_folder(given: Path | None, command: str) -> Path:
-    """Return where the results go: by default a folder that is named after the time."""
-    now = datetime.now().astimezone()
-    return given or Path(f"traincheck_{command}_results_{now:%Y%m%d_%H%M%S}")
-
-
 _OPTIONS = (
     click.option(
         "-i",
@@ -94,6 +83,12 @@ _OPTIONS = (
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
         help="A suppression file: what it matches is known to be broken, and makes no check fail.",
+    ),
+    click.option(
+        "--write-baseline",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Write what is broken now, to be given as --baseline from then on.",
     ),
     click.option(
         "--ignore-suppressions",
@@ -127,6 +122,11 @@ _OPTIONS = (
         default=0.0,
         metavar="PERCENT",
         help="Exit with 3 if fewer of the invariants applied.",
+    ),
+    click.option(
+        "--check-relation-first",
+        is_flag=True,
+        help="Accepted and without effect: all relations are checked in one pass.",
     ),
     click.option(
         "--exit-zero", is_flag=True, help="Exit with 0 whatever is found, but not on bad input."
