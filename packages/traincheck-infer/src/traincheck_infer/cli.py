@@ -11,6 +11,7 @@ import click
 from traincheck_trace_schema.cli import (
     ManyValues,
     TraincheckCommand,
+    debug_option,
     given_traces,
     note,
     trace_options,
@@ -49,6 +50,7 @@ def _inert_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command("infer", cls=TraincheckCommand)
 @trace_options
+@debug_option
 @click.option(
     "-o",
     "--output",

@@ -195,6 +195,24 @@ def trace_options(function: _Function) -> _Function:
     return folders(files(strict(function)))
 
 
+def debug_option(function: _Function) -> _Function:
+    """Add `-d`, which shows the traceback of a fault of ours, as the environment variable does."""
+    return click.option(
+        "-d",
+        "--debug",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_set_debug,
+        help="Show the traceback where TrainCheck, or a plugin, has a fault.",
+    )(function)
+
+
+def _set_debug(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001  click's signature
+    if is_asked and not ctx.resilient_parsing:
+        os.environ[DEBUG] = "1"
+
+
 def given_traces(folders: Sequence[Path], files: Sequence[Path]) -> list[Path]:
     """Return what the options of `trace_options` name.
 

@@ -42,6 +42,7 @@ class Violation:
     group: Count
     known: bool = False  # the baseline names it
     timeline: tuple[Timeline, ...] = ()  # by rank
+    evidence: tuple[Evidence, ...] = ()  # records of the trace that show the first occasions
     reference: Reference | None = None  # where it held
 
 

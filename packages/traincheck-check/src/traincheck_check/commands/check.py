@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from traincheck_check.commands.options import GROUPS, CheckCommand, check_options
-from traincheck_trace_schema.cli import given_traces, note, trace_options, warn
+from traincheck_trace_schema.cli import debug_option, given_traces, note, trace_options, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +25,7 @@ Examples:
 @click.command("check", cls=CheckCommand, groups=GROUPS, no_args_is_help=True, epilog=_EXAMPLES)
 @trace_options
 @check_options
+@debug_option
 @click.option(
     "-j",
     "--jobs",

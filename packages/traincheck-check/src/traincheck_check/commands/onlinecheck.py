@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from traincheck_check.commands.options import GROUPS, CheckCommand, check_options
-from traincheck_trace_schema.cli import ManyValues, given_traces, note, warn
+from traincheck_trace_schema.cli import ManyValues, debug_option, given_traces, note, warn
 from traincheck_trace_schema.errors import TraceError
 
 if TYPE_CHECKING:
-    from traincheck_check.commands.telling import Telling
+    from traincheck_check.commands.telling import Notes, Telling
     from traincheck_check.judging.following import Following
 
 _EXAMPLES = """\b
@@ -48,6 +48,7 @@ _GROUPS = GROUPS | {
 )
 @click.option("--strict", is_flag=True, help="Refuse a trace at the first line that is no record.")
 @check_options
+@debug_option
 @click.option(
     "--exit-on-idle",
     type=click.FloatRange(0, min_open=True),
@@ -84,7 +85,7 @@ def onlinecheck(**values: Any) -> int:
     Exits as traincheck-check does.
     """
     from traincheck_check.commands.preparation import prepared  # noqa: PLC0415  --help needs none
-    from traincheck_check.commands.telling import SHOWN, Telling  # noqa: PLC0415
+    from traincheck_check.commands.telling import SHOWN, Notes, Telling  # noqa: PLC0415
     from traincheck_check.judging.following import Following, Waiting  # noqa: PLC0415
 
     waiting = Waiting(
@@ -103,10 +104,10 @@ def onlinecheck(**values: Any) -> int:
             show=SHOWN[values["output_format"]],
             every=values["report_interval"],
         )
-        _follow(following, telling, is_verbose=values["verbose"])
+        notes = Notes()
+        _follow(following, telling, notes, is_verbose=values["verbose"])
         report = telling.tell()
-        for text in following.run.notes():
-            note(text)
+        notes.tell(following.run.notes())
         for text in report.warnings:
             warn(text)
         session.show(report, session.limits)
@@ -114,7 +115,7 @@ def onlinecheck(**values: Any) -> int:
         return session.exit_code([report.outcome])
 
 
-def _follow(following: Following, telling: Telling, *, is_verbose: bool) -> None:
+def _follow(following: Following, telling: Telling, notes: Notes, *, is_verbose: bool) -> None:
     """Judge and tell until the run is over, or somebody asks for the end.
 
     Raises:
@@ -136,6 +137,7 @@ def _follow(following: Following, telling: Telling, *, is_verbose: bool) -> None
             elif not is_awaited and following.run.idle_seconds > _WAITING_SECONDS:
                 is_awaited = True
                 note(f"waiting for a trace in {', '.join(map(str, following.paths))}")
+            notes.tell(following.run.notes())
             pulse.beat(following)
             if (why := following.why_over()) is not None:
                 if why:

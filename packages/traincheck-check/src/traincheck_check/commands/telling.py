@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -101,6 +101,20 @@ SHOWN: Mapping[str, Callable[[Sequence[Violation], Path], None]] = {
     "json": show_json,
     "github": show_nothing,
 }
+
+
+@attrs.define
+class Notes:
+    """Tells on stderr what is to be noted, each once."""
+
+    _told: set[str] = attrs.field(factory=set)
+
+    def tell(self, texts: Iterable[str]) -> None:
+        """Tell those that are new."""
+        for text in texts:
+            if text not in self._told:
+                self._told.add(text)
+                note(text)
 
 
 @attrs.define

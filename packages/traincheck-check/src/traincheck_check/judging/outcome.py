@@ -127,5 +127,6 @@ def _violation(one: Broken, *, group: int) -> Violation:
         group=group,
         known=one.known,
         timeline=finding.timelines.told(),
+        evidence=finding.evidence,
         reference=finding.invariant.reference,
     )
