@@ -190,3 +190,71 @@ def test_results_that_cannot_be_written(learnt):
         )
         assert result.stderr.startswith("error: live/results: cannot be made: ")
         assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.torch
+def test_a_signal_after_the_last_record_loses_no_verdict(learnt):
+    """As of a script that collects, and then ends the checker beside it."""
+    learnt.collect("train.py", "t", "--", 10, 10)
+    options = ("-f", "t", "-i", "invariants.json", "-o", "live")
+    with learnt.start("traincheck-onlinecheck", *options) as live:
+        _until((learnt.folder / "live").exists)
+        time.sleep(0.1)
+        live.send_signal(signal.SIGTERM)
+        output, _ = live.communicate(timeout=60)
+
+    summary = loads((learnt.folder / "live" / SUMMARY_NAME).read_text())
+    assert live.returncode in (0, 3), output
+    assert "running" not in summary
+
+
+@pytest.mark.torch
+def test_a_trace_of_processes_that_nobody_saw_is_told_of(learnt):
+    """They may be on another machine; who knows better ends the check."""
+    learnt.collect("train.py", "t", "--", 10, 10)
+    (shard,) = (learnt.folder / "t").glob("trace_*.json")
+    shard.write_text("".join(shard.read_text().splitlines(keepends=True)[:-1]))
+    options = ("-f", "t", "-i", "invariants.json", "-o", "live")
+    with learnt.start("traincheck-onlinecheck", *options) as live:
+        lines = iter(live.stdout.readline, "")
+        assert any("no process of the run was seen alive" in line for line in lines)
+        live.send_signal(signal.SIGINT)
+        live.communicate(timeout=60)
+
+    assert live.returncode == 3
+
+
+@pytest.mark.torch
+def test_a_trace_that_is_refused_leaves_no_run_that_goes_on(learnt):
+    """Who waits for its end learns of it, and why."""
+    learnt.collect("train.py", "t", "--", 10, 10)
+    (shard,) = (learnt.folder / "t").glob("trace_*.json")
+    shard.write_text("".join(shard.read_text().splitlines(keepends=True)[:-1]))
+    learnt.tampered.append(shard)
+    options = ("-f", "t", "-i", "invariants.json", "-o", "live", "--strict")
+    summary = learnt.folder / "live" / SUMMARY_NAME
+    with learnt.start("traincheck-onlinecheck", *options) as live:
+        _until(summary.exists)
+        with shard.open("a") as file:
+            file.write("garbage\n")
+        output, _ = live.communicate(timeout=60)
+
+    assert live.returncode == 2, output
+    told = loads(summary.read_text())
+    assert "running" not in told
+    assert any("garbage" in why or "JSON" in why for why in told["incomplete_because"]), told
+
+
+@pytest.mark.torch
+def test_a_check_goes_on_when_nobody_reads_what_it_prints(learnt):
+    """The results are written to the end."""
+    options = ("-f", "t", "-i", "invariants.json", "-o", "live")
+    with learnt.start("traincheck-onlinecheck", *options) as live:
+        live.stdout.close()
+        learnt.collect("train.py", "t", "--", 10, 5)
+        live.wait(60)
+
+    assert live.returncode == 141
+    summary = loads((learnt.folder / "live" / SUMMARY_NAME).read_text())
+    assert summary["failed"]
+    assert "running" not in summary

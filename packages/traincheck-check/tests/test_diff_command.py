@@ -1,6 +1,7 @@
 """`traincheck diff`: what it prints, writes and exits with."""
 
 import re
+import sys
 import tracemalloc
 
 import pytest
@@ -49,7 +50,11 @@ def told(write_run):
         ("stuck", ("--steps", "3:"), 1),
         ("stuck", ("--rank", "0"), 1),
         ("same", ("--rank", "1"), 3),
+        ("same", ("--steps", "6:"), 3),
+        ("same", ("--steps", "5:"), 0),
         ("cut", (), 3),
+        ("cut", ("--steps", ":3"), 3),
+        ("cut", ("--steps", ":2"), 0),
         ("nowhere", (), 2),
         ("same", ("--steps", "x"), 2),
         ("same", ("--steps", "5:3"), 2),
@@ -90,6 +95,15 @@ def test_the_document_is_what_its_class_says(told, folder):
     assert comparison.verdict == "differ"
     assert comparison.divergences[0].names == ("model.fc2.weight",)
     assert comparison.kinds == KINDS
+
+
+@pytest.mark.usefixtures("told")
+def test_a_closed_standard_output_is_no_fault(folder, monkeypatch):
+    """As a shell closes it by `>&-`: the exit code tells the verdict all the same."""
+    context = diff.make_context("diff", [str(folder / "a"), str(folder / "stuck")])
+    monkeypatch.setattr(sys, "stdout", None)
+
+    assert context.invoke(diff.callback, **context.params) == 1
 
 
 def _hostile(folder, name, content):

@@ -136,3 +136,36 @@ def test_bad_input_exits_with_2_whatever_is_asked_for(claims_file: Path) -> None
     Path("empty").mkdir()
 
     assert run("-f", "empty", "-i", claims_file, "--exit-zero").exit_code == 2
+
+
+def test_what_an_earlier_check_wrote_is_not_taken_for_new(
+    write_run: WriteRun, claims_file: Path
+) -> None:
+    """Its report and its summary are gone, and that is told."""
+    good, stuck = write_run("good"), write_run("stuck", stuck=[FC2])
+    run("-f", stuck, "-i", claims_file)
+    assert Path("results/report.html").exists()
+
+    result = run("-f", good, "-i", claims_file, "--no-html-report")
+
+    assert "note: results had results of an earlier check, which are replaced" in result.stderr
+    assert "The report is" not in result.stdout
+    assert not Path("results/report.html").exists()
+    run("-f", good, stuck, "-i", claims_file)
+    assert sorted(path.name for path in Path("results").iterdir()) == [
+        "good",
+        "report.html",
+        "stuck",
+    ]
+
+
+def test_results_stay_where_a_check_did_not_take_place(
+    write_run: WriteRun, claims_file: Path
+) -> None:
+    """The input was unusable; nothing was found that could take their place."""
+    run("-f", write_run(), "-i", claims_file)
+    Path("empty").mkdir()
+
+    assert run("-f", "empty", "-i", claims_file).exit_code == 2
+
+    assert read_summary(Path("results/violations_summary.json")).passed == 3

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,10 +13,10 @@ from click.testing import CliRunner
 from traincheck_check.commands.check import check
 from traincheck_relations.testing.traces import TraceBuilder, train
 from traincheck_trace_schema.codec import loads
+from traincheck_trace_schema.suppression_file import write_suppressions
+from traincheck_trace_schema.suppressions import Suppression
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import WriteRun
 
 FC2 = "model.fc2.weight"
@@ -76,3 +79,35 @@ def test_several_runs_are_checked_in_processes_of_their_own(
 
     assert at_once == one_by_one
     assert [loads(line)["summary"]["failed"] for line in at_once] == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [((), "error"), (("--fail-on", "2"), "warning"), (("--baseline", "known.jsonl"), "notice")],
+)
+def test_github_is_told_as_the_exit_code_tells(
+    write_run: WriteRun, claims_file: Path, options: tuple[str, ...], level: str
+) -> None:
+    """An error fails the check, a warning counts too little, a notice is known."""
+    write_suppressions(Path("known.jsonl"), [Suppression(pattern="moves-each", reason="frozen")])
+
+    lines = printed("-f", write_run(stuck=[FC2]), "-i", claims_file, "--format", "github", *options)
+
+    assert [line.split(" ")[0] for line in lines[:-1]] == [f"::{level}"]
+
+
+def test_a_check_goes_on_where_nobody_reads_it(write_run: WriteRun, claims_file: Path) -> None:
+    """As behind `| head`: each run is checked, and the exit code is that of a broken pipe."""
+    folders = [write_run(f"run{number}", stuck=[FC2]) for number in range(3)]
+    command = [
+        *(Path(sys.executable).with_name("traincheck-check"), "-f", *folders),
+        *("-i", claims_file, "-o", "results", "--write-baseline", "next.jsonl"),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.wait(60)
+
+    assert process.returncode == 141
+    assert all(Path("results", f"run{n}", "failed.log").exists() for n in range(3))
+    assert Path("next.jsonl").exists()

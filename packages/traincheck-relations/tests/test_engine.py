@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -189,7 +190,7 @@ def test_candidates_are_proposed_by_relation(trace: TraceBuilder) -> None:
 
     assert proposals.candidates == {"Sound": (CLAIM,)}
     assert [fault.relation for fault in proposals.faults] == ["Failing"]
-    assert proposals.seen.steps == {0}
+    assert proposals.seen.steps == 1
     assert proposals.seen.bases == {"torch.optim.SGD.step": ("torch.optim.Optimizer.step",)}
     assert "torch.optim.Optimizer.step" in proposals.seen.functions
 
@@ -256,3 +257,21 @@ def test_how_far_it_is_is_told(trace: TraceBuilder) -> None:
 
     assert told[0] == 4096
     assert sum(told) >= 2 * 5000  # each step, and the end of its window
+
+
+def test_what_is_made_late_and_fails_costs_the_relation_only(trace: TraceBuilder) -> None:
+    """The place of a violation is asked for while the relation can still be dropped."""
+
+    class Late(Spy):
+        def on_event(self, event: Event) -> Iterable[Example]:
+            yield Example(param=0, held=False, context={}, at=partial(self._place, event))
+
+        @staticmethod
+        def _place(event: Event) -> Position:
+            raise KeyError(event.kind)
+
+    trace.rank().step(0)
+    watching = watch(read(trace), Late(kinds=("step",)), Spy(kinds=("step",)))
+
+    assert [name for name, _ in watching] == ["Spy1"]
+    assert [fault.relation for fault in watching.faults] == ["Spy0"]

@@ -183,7 +183,7 @@ def _read_runs(proposed: Iterable[Proposed]) -> tuple[ReadRun, ...]:
         each.run_id: ReadRun(
             run_id=each.run_id,
             folder=each.folder,
-            steps=len(each.seen.steps),
+            steps=each.seen.steps,
             records=each.seen.events,
             incomplete_because=each.incomplete_because,
             notes=each.notes,

@@ -38,16 +38,19 @@ class Seen:
     """What a run showed, whether or not a relation asked for it."""
 
     events: int = 0
-    steps: set[int] = attrs.field(factory=set)  # the training steps, from 0
+    steps: int = 0  # training steps, from step 0 on
     functions: set[str] = attrs.field(factory=set)  # names of called functions, their bases too
     kinds: set[str] = attrs.field(factory=set)
     bases: dict[str, tuple[str, ...]] = attrs.field(factory=dict)  # what a function overrides
+    _last_step: int = -1
 
     def note(self, kind: str, record: RawRecord) -> None:
         """Take the next record of a step or a function."""
         if kind == "step":
-            if record["step"] >= 0:
-                self.steps.add(record["step"])
+            # Each rank tells of each step, and no later record of an earlier one is awaited.
+            if record["step"] > self._last_step:
+                self._last_step = record["step"]
+                self.steps += 1
         else:
             bases = record.get("bases")
             if isinstance(bases, Sequence):
@@ -69,6 +72,8 @@ class Follower(Generic[Watcher]):
         """Return an example, if it is one that its users can handle."""
         if not 0 <= example.param < self._params:
             raise ValueError(f"an example of param {example.param}, of {self._params}")
+        if not example.held:
+            _ = example.at  # it is asked for, and may not be given
         if example.param in self._always:
             return example
         context = example.context

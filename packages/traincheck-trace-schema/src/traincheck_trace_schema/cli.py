@@ -6,6 +6,7 @@ functions that need it, so that `--help` answers at once.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -90,7 +91,8 @@ class _Standalone(click.Command):
         """Run the command's function; a reader that went away (`| head`) is no error."""
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # it may have been closed by who started us
+                sys.stdout.flush()
         except BrokenPipeError:
             # The interpreter flushes once more when it exits, and would complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -146,17 +148,23 @@ def say(line: str = "") -> None:
 
 def note(what: str) -> None:
     """Print to stderr what may be good to know."""
-    click.echo(_printable(f"note: {what}"), err=True)
+    _tell(f"note: {what}")
 
 
 def warn(what: str) -> None:
     """Print to stderr what makes a result less than it seems."""
-    click.echo(_printable(f"warning: {what}"), err=True)
+    _tell(f"warning: {what}")
 
 
 def fail(what: str) -> None:
     """Print to stderr what went wrong."""
-    click.echo(_printable(f"error: {what}"), err=True)
+    _tell(f"error: {what}")
+
+
+def _tell(line: str) -> None:
+    # If nobody reads it, that is no reason to leave undone what was asked for.
+    with contextlib.suppress(BrokenPipeError):
+        click.echo(_printable(line), err=True)
 
 
 def _printable(text: str) -> str:

@@ -54,20 +54,20 @@ def check(**values: Any) -> int:
         runs = open_runs(given, strict=values["strict"])
         results = check_runs(runs, session.claims, values["jobs"])
         for name, result in zip(_names(runs), results, strict=True):
-            folder = session.folder / name
-            result.outcome.write(folder)
             report = Report(
-                name=name, folder=folder, outcome=result.outcome, warnings=result.warnings
+                name=name,
+                folder=session.folder / name,
+                outcome=result.outcome,
+                warnings=result.warnings,
             )
-            session.sinks.update(report)
+            session.keep(report)
             for text in result.notes:
                 note(text)
             for text in result.warnings:
                 warn(text)
-            session.show(report, session.limits)
+            session.show(report)
             outcomes.append(result.outcome)
-        session.tell_report()
-        return session.exit_code(outcomes)
+        return session.end(outcomes)
 
 
 def _names(runs: Sequence[Run]) -> Iterator[str]:

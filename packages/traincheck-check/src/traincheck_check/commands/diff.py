@@ -194,7 +194,8 @@ def _print_text(comparison: Comparison) -> None:
 
     told = lines(comparison)
     width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
-    for line in wrapped(told, width) if sys.stdout.isatty() else told:
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()  # it may be closed
+    for line in wrapped(told, width) if is_terminal else told:
         say(line)
 
 

@@ -12,7 +12,8 @@ from traincheck_trace_schema.cli import ManyValues, debug_option, given_traces, 
 from traincheck_trace_schema.errors import TraceError
 
 if TYPE_CHECKING:
-    from traincheck_check.commands.telling import Notes, Telling
+    from traincheck_check.commands.interruption import Interruption
+    from traincheck_check.commands.telling import Telling
     from traincheck_check.judging.following import Following
 
 _EXAMPLES = """\b
@@ -84,8 +85,9 @@ def onlinecheck(**values: Any) -> int:
 
     Exits as traincheck-check does.
     """
-    from traincheck_check.commands.preparation import prepared  # noqa: PLC0415  --help needs none
-    from traincheck_check.commands.telling import SHOWN, Notes, Telling  # noqa: PLC0415
+    from traincheck_check.commands.interruption import Interruption  # noqa: PLC0415  --help: no need
+    from traincheck_check.commands.preparation import prepared  # noqa: PLC0415
+    from traincheck_check.commands.telling import SHOWN, Pulse, Telling  # noqa: PLC0415
     from traincheck_check.judging.following import Following, Waiting  # noqa: PLC0415
 
     waiting = Waiting(
@@ -95,60 +97,61 @@ def onlinecheck(**values: Any) -> int:
         idle_seconds=values["exit_on_idle"],
         strict=values["strict"],
     )
-    with prepared(values, "live") as session:
+    # Until all is written: a signal after the last record is no reason to lose the verdict.
+    with Interruption() as interruption, prepared(values, "live") as session:
         following = Following(waiting, session.claims)
         telling = Telling(
             following=following,
-            folder=session.folder,
-            sinks=session.sinks,
+            session=session,
             show=SHOWN[values["output_format"]],
             every=values["report_interval"],
+            pulse=Pulse(is_on=values["verbose"]),
         )
-        notes = Notes()
-        _follow(following, telling, notes, is_verbose=values["verbose"])
+        try:
+            _follow(following, telling, interruption)
+        except TraceError as error:
+            if following.run.shards:  # nobody is to wait for the end of what has ended
+                following.stop(str(error))
+                telling.tell()
+            raise
         report = telling.tell()
-        notes.tell(following.run.notes())
+        telling.tell_notes()
         for text in report.warnings:
             warn(text)
-        session.show(report, session.limits)
-        session.tell_report()
-        return session.exit_code([report.outcome])
+        session.show(report)
+        return session.end([report.outcome])
 
 
-def _follow(following: Following, telling: Telling, notes: Notes, *, is_verbose: bool) -> None:
+def _follow(following: Following, telling: Telling, interruption: Interruption) -> None:
     """Judge and tell until the run is over, or somebody asks for the end.
 
     Raises:
         TraceError: There was no trace, or it can't be followed.
     """
-    from traincheck_check.commands.interruption import Interruption  # noqa: PLC0415  see above
-    from traincheck_check.commands.telling import Pulse  # noqa: PLC0415
-
-    pulse = Pulse(is_on=is_verbose)
+    paths = ", ".join(map(str, following.paths))
     is_awaited = False
-    with Interruption() as interruption:
-        while not interruption.is_asked_for:
-            for _ in following.advance():
-                telling.now_and_then()
-                if interruption.is_asked_for:
-                    break
-            if following.run.shards:
-                telling.now_and_then()
-            elif not is_awaited and following.run.idle_seconds > _WAITING_SECONDS:
-                is_awaited = True
-                note(f"waiting for a trace in {', '.join(map(str, following.paths))}")
-            notes.tell(following.run.notes())
-            pulse.beat(following)
-            if (why := following.why_over()) is not None:
-                if why:
-                    note(f"{why}; what was read is checked")
-                break
-            interruption.wait(_POLL_SECONDS)
-    if interruption.is_asked_for:
+    while not interruption.is_asked_for:
+        for _ in following.advance():
+            telling.now_and_then()
+            if interruption.is_asked_for:
+                note("asked to end; what was read so far is checked")
+                following.stop("the check was asked to end before it had read all that is there")
+                return
+        if following.run.shards:
+            telling.now_and_then()
+        elif not is_awaited and following.run.idle_seconds > _WAITING_SECONDS:
+            is_awaited = True
+            note(f"waiting for a trace in {paths}")
+        if (why := following.why_over()) is not None:
+            if why:
+                note(f"{why}; what was read is checked")
+            break
+        interruption.wait(_POLL_SECONDS)
+    else:
         note("asked to end; what was read so far is checked")
     following.finish()
     if not following.run.shards:
-        raise TraceError(f"{', '.join(map(str, following.paths))}: no trace came")
+        raise TraceError(f"{paths}: no trace came")
 
 
 def main() -> None:

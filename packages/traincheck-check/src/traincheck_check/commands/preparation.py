@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from contextlib import closing, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from traincheck_check.commands.printing import Printer, print_text, printer
+from traincheck_check.commands.printing import Printer, Voice, print_text, printer
 from traincheck_check.judging.baseline import write_baseline
 from traincheck_check.judging.claims import Claims, read_claims
 from traincheck_check.judging.exit_code import Threshold
-from traincheck_check.judging.output_folder import opened_results
-from traincheck_check.reporting.api import Session
+from traincheck_check.judging.output_folder import opened_results, remove_former
+from traincheck_check.reporting.api import Report, Session
 from traincheck_check.reporting.registry import Sinks
 from traincheck_trace_schema.cli import note, say
 from traincheck_trace_schema.results_file import REPORT_NAME
@@ -25,27 +26,48 @@ if TYPE_CHECKING:
     from traincheck_check.judging.outcome import Outcome
 
 
-@attrs.frozen(kw_only=True)
+@attrs.define(kw_only=True, eq=False)
 class Preparation:
     """What is checked against, and where it is told."""
 
     claims: Claims
     folder: Path  # of the results
-    sinks: Sinks
-    show: Printer
     limits: Threshold
-    baseline: Path | None  # to be written
+    voice: Voice
+    _sinks: Sinks
+    _print: Printer
+    _baseline: Path | None  # to be written
+    _has_begun: bool = False  # to write results
 
-    def tell_report(self) -> None:
-        """Say where the report is, to a person, if it was written."""
-        report = self.folder / REPORT_NAME
-        if self.show is print_text and report.exists():
-            say(f"The report is {report}")
+    def keep(self, report: Report) -> None:
+        """Write the results of a run, and tell them to the sinks.
 
-    def exit_code(self, outcomes: Sequence[Outcome]) -> int:
-        """Return the exit code of what was found; if asked for, keep that as a baseline."""
-        if self.baseline is not None:
-            write_baseline(self.baseline, outcomes, self.claims.known)
+        Raises:
+            ConfigError: They can't be written.
+        """
+        if not self._has_begun:
+            self._has_begun = True
+            remove_former(self.folder)
+        report.outcome.write(report.folder)
+        self._sinks.update(report)
+
+    def show(self, report: Report) -> None:
+        """Print the results of a run."""
+        self.voice.say(partial(self._print, report, self.limits))
+
+    def end(self, outcomes: Sequence[Outcome]) -> int:
+        """Return the exit code of what was found; if asked for, keep that as a baseline.
+
+        Raises:
+            ConfigError: The baseline can't be written.
+            BrokenPipeError: Nobody read all that was printed.
+        """
+        page = self.folder / REPORT_NAME
+        if self._print is print_text and page.exists():
+            self.voice.say(lambda: say(f"The report is {page}"))
+        if self._baseline is not None:
+            write_baseline(self._baseline, outcomes, self.claims.known)
+        self.voice.end()
         return self.limits.exit_code(outcomes)
 
 
@@ -84,9 +106,10 @@ def prepared(values: Mapping[str, Any], mode: Literal["finished", "live"]) -> It
         yield Preparation(
             claims=claims,
             folder=folder,
-            sinks=sinks,
-            show=printer(values["output_format"]),
             limits=limits,
+            voice=Voice(),
+            sinks=sinks,
+            print=printer(values["output_format"]),
             baseline=values["write_baseline"],
         )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -61,5 +63,19 @@ def check_runs(runs: Sequence[Run], claims: Claims, jobs: int) -> Iterator[Resul
         return
     # Forking would copy the threads' locks of whatever library a plugin has loaded.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context) as pool:
+    pool = ProcessPoolExecutor(workers, context, initializer=_leave_interrupts)
+    try:
         yield from pool.map(partial(check_one, claims=claims), runs)
+    except BaseException:
+        _leave_interrupts()  # another one must not keep the workers alive
+        for process in multiprocessing.active_children():
+            process.terminate()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
+
+
+def _leave_interrupts() -> None:
+    """Take no notice of Ctrl-C: it reaches all processes of a terminal, also the one that waits."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -20,6 +20,11 @@ class Choice:
     last_step: int | None = None
     tolerance: Tolerance = attrs.field(factory=Tolerance)
 
+    @property
+    def is_of_steps(self) -> bool:
+        """Whether steps were chosen, not all of them."""
+        return not (self.first_step is None and self.last_step is None)
+
     def has_step(self, step: int) -> bool:
         """Whether a step was chosen."""
         return (self.first_step is None or step >= self.first_step) and (

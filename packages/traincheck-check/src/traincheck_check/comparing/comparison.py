@@ -105,29 +105,25 @@ def compare(a: Run, b: Run, paths: tuple[str, str], choice: Choice | None = None
         TraceError: One of them can't be read.
     """
     chosen = choice or Choice()
-    comparing = _Comparing(chosen, (Reader(a), Reader(b)))
-    is_cut = False
-    slices = [each.slices() for each in comparing.readers]
-    for window, x, y in in_step(slices[0], slices[1]):
-        if chosen.last_step is not None and window.step > chosen.last_step:
-            is_cut = True
-            break
+    readers = Reader(a, chosen.last_step), Reader(b, chosen.last_step)
+    comparing = _Comparing(chosen, readers)
+    for window, x, y in in_step(*(each.slices() for each in readers)):
         comparing.take(window, x, y)
-    return _result(comparing, paths, is_cut=is_cut)
+    return _result(comparing, paths)
 
 
-def _result(comparing: _Comparing, paths: tuple[str, str], *, is_cut: bool) -> Comparison:
-    for comparer in comparing.lanes.values():
-        _compare_ends(comparer, is_cut=is_cut)
+def _result(comparing: _Comparing, paths: tuple[str, str]) -> Comparison:
+    for lane, comparer in comparing.lanes.items():
+        _compare_ends(comparer, [lane in reader.going_on for reader in comparing.readers])
     ranks = list(_of_lanes(comparing.lanes))
-    sides = [_side(comparing, index, path, is_cut=is_cut) for index, path in enumerate(paths)]
+    sides = [_side(comparing, index, path) for index, path in enumerate(paths)]
     divergences = tuple(_firsts(comparing.lanes.values()))
     steps = max((each.steps for each in ranks), default=0)
-    verdict = verdict_of(divergences, ranks)
+    verdict = verdict_of(divergences, ranks, comparing.choice)
     notes = tuple(notes_of(comparing.readers, comparing.lanes, ranks, comparing.choice))
     return Comparison(
         verdict=verdict,
-        summary=summary_of(verdict, divergences, ranks, (sides[0], sides[1])),
+        summary=summary_of(verdict, divergences, ranks, (sides[0], sides[1]), comparing.choice),
         a=sides[0],
         b=sides[1],
         kinds=tuple(kind for kind in KINDS if kind in comparing.choice.kinds),
@@ -148,16 +144,21 @@ def _of_lanes(lanes: Mapping[Lane, RankComparer]) -> Iterator[RankComparison]:
             yield each
 
 
-def _compare_ends(comparer: RankComparer, *, is_cut: bool) -> None:
-    """Compare how far a rank came; what comes after the loop stands in its last step."""
+def _compare_ends(comparer: RankComparer, goes_on: Sequence[bool]) -> None:
+    """Compare how far a rank came; what comes after the loop stands in its last step.
+
+    Args:
+        comparer: What is known of the rank.
+        goes_on: Of each side, whether its trace goes on after the last step that is compared.
+    """
     processes = [side.process for side in comparer.sides]
     lasts = [-1 if each.last_step is None else each.last_step for each in processes]
-    for process, last in zip(processes, lasts, strict=True):
-        if not (process.has_ended or is_cut):
+    for process, last, has_more in zip(processes, lasts, goes_on, strict=True):
+        if not (process.has_ended or has_more):
             comparer.findings.forget_trailing(last)
-    if is_cut or lasts[0] == lasts[1]:
-        return
     short, long = (0, 1) if lasts[0] < lasts[1] else (1, 0)
+    if lasts[0] == lasts[1] or goes_on[short]:
+        return
     end = Moment(Window(lasts[short] + 1, 0, BEFORE_PASS), 0)
     if "steps" in comparer.findings.kinds and comparer.is_chosen(end.window.step):
         comparer.findings.put_off_trailing(lasts[short], end)
@@ -194,7 +195,7 @@ def _firsts(comparers: Collection[RankComparer]) -> Iterator[Divergence]:
             yield attrs.evolve(divergence, likely="") if is_consequence else divergence
 
 
-def _side(comparing: _Comparing, index: int, path: str, *, is_cut: bool) -> Side:
+def _side(comparing: _Comparing, index: int, path: str) -> Side:
     reader = comparing.readers[index]
     processes = [comparer.sides[index].process for comparer in comparing.lanes.values()]
     firsts = [each.first_step for each in processes if each.first_step is not None]
@@ -205,7 +206,7 @@ def _side(comparing: _Comparing, index: int, path: str, *, is_cut: bool) -> Side
         ranks=tuple(sorted({rank for rank, _ in reader.headers})),
         first_step=min(firsts, default=None),
         last_step=max(lasts, default=None),
-        incomplete_because=() if is_cut else reader.run.incomplete_because(),
+        incomplete_because=reader.incomplete_because(),
     )
 
 

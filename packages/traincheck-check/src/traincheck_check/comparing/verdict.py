@@ -9,18 +9,21 @@ from traincheck_check.diagnosing.diagnosis import some_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from traincheck_check.comparing.choice import Choice
     from traincheck_check.comparing.result import Divergence, RankComparison, Side, Verdict
 
 
-def verdict_of(divergences: Sequence[Divergence], ranks: Sequence[RankComparison]) -> Verdict:
+def verdict_of(
+    divergences: Sequence[Divergence], ranks: Sequence[RankComparison], choice: Choice
+) -> Verdict:
     """Say whether runs are the same, as far as they could be compared."""
     if divergences:
         return "differ"
-    return (
-        "same"
-        if any(each.steps or each.calls or each.variables for each in ranks)
-        else "not compared"
-    )
+    if choice.is_of_steps:  # that variables are known from before says nothing of them
+        is_compared = any(each.steps for each in ranks)
+    else:
+        is_compared = any(each.steps or each.calls or each.variables for each in ranks)
+    return "same" if is_compared else "not compared"
 
 
 def summary_of(
@@ -28,6 +31,7 @@ def summary_of(
     divergences: Sequence[Divergence],
     ranks: Sequence[RankComparison],
     sides: tuple[Side, Side],
+    choice: Choice,
 ) -> str:
     """Say the verdict in a line."""
     if verdict == "differ":
@@ -37,9 +41,13 @@ def summary_of(
         ]
         place = f"rank{'s' * (len(alike) > 1)} {some_of(map(str, alike))}"
         if all(each.kind == "steps" for each in divergences):
+            if choice.is_of_steps and not any(each.steps for each in ranks):
+                return f"None of the chosen steps is in both: {first.what}"
             return f"The same {_steps(ranks)} both recorded; then {first.what}"
         return f"They part {moment(first)} on {place}: {first.what}"
     if verdict == "not compared":
+        if ranks and choice.is_of_steps:
+            return "Nothing could be compared: none of the chosen steps is whole in both traces"
         return "Nothing could be compared: the traces have no rank, or nothing of a rank, in common"
     several = f", on {len(ranks)} ranks" if len(ranks) > 1 else ""
     incomplete = any(each.incomplete_because for each in sides)

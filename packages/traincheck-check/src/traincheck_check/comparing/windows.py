@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import TypeAlias
 
 import attrs
 
 from traincheck_check.comparing.script import Raw
-from traincheck_trace_schema.reading import Run, WindowEnd
+from traincheck_trace_schema.codec import structure
+from traincheck_trace_schema.reading import Findings, Run, Stream, StreamItem, WindowEnd
+from traincheck_trace_schema.records import Header
 from traincheck_trace_schema.window import Window
 
 # A rank, and which of its main processes it is, by age: programs start several one after another.
@@ -25,22 +28,36 @@ class Slice:
 
 @attrs.define(eq=False)
 class Reader:
-    """Reads the main processes of a run's last restart. Holds the records of one window."""
+    """Reads the main processes of a run's last restart. Holds the records of one window.
+
+    With `last_step`, what comes after that step is no part of the run: that it is missing, or
+    that records of it were lost, makes the run no less complete.
+    """
 
     run: Run
+    last_step: int | None = None
     headers: dict[Lane, Raw] = attrs.field(factory=dict)  # the last of each process
     workers: int = 0
+    going_on: set[Lane] = attrs.field(factory=set)  # after the last step that is read
     _lanes: dict[int, Lane] = attrs.field(factory=dict)  # by process
+    _losses: tuple[str, ...] | None = None  # up to the last step, if there is more
 
     def slices(self) -> Iterator[Slice]:
         """Yield the windows in order."""
         records: dict[int, list[Raw]] = {}
         process, of_process = -1, list[Raw]()
-        for item in self.run.stream():
+        window: Window | None = None
+        stream = self.run.stream()
+        for item in stream:
             if isinstance(item, WindowEnd):
                 yield self._slice(item.window, records)
                 records, process = {}, -1
             else:
+                if item.window is not window:
+                    window = item.window
+                    if self.last_step is not None and window.step > self.last_step:
+                        self._stop(item, stream, records)
+                        return
                 if item.process != process:
                     process = item.process
                     of_process = records.setdefault(process, [])
@@ -48,6 +65,38 @@ class Reader:
         if records:
             shard = self.run.shards[0]
             yield self._slice(shard.start, records)
+
+    def incomplete_because(self) -> tuple[str, ...]:
+        """Say why what was read is not all that happened. Ask after the slices."""
+        return self.run.incomplete_because() if self._losses is None else self._losses
+
+    def _stop(self, first: StreamItem, stream: Stream, records: Mapping[int, list[Raw]]) -> None:
+        """Find out which processes go on after the last step: these were whole up to there."""
+        if not self._lanes:
+            self._name_lanes(records)
+        losses = list(self.run.incomplete_because())
+        ends = {process: self._no_end(process) for process in range(len(self.run.shards))}
+        open_ = {process: end for process, end in ends.items() if end in losses}
+        for item in chain((first,), stream):
+            if isinstance(item, WindowEnd):
+                # One that is silent in this window may still go on.
+                if not any(
+                    process in self._lanes and self._lanes[process][0] not in item.without
+                    for process in open_
+                ):
+                    break
+            elif item.process in open_:
+                losses.remove(open_.pop(item.process))
+                if item.process in self._lanes:
+                    self.going_on.add(self._lanes[item.process])
+        self._losses = tuple(losses)
+
+    def _no_end(self, process: int) -> str | None:
+        """Return how a run words that a process left no footer; None: it need not."""
+        shard = self.run.shards[process]
+        lane = self._lanes.get(process)
+        header = structure(Header, self.headers[lane]) if lane else shard.header
+        return next(Findings(path=shard.path, header=header).losses(), None)
 
     def _slice(self, window: Window, records: Mapping[int, list[Raw]]) -> Slice:
         if not self._lanes:

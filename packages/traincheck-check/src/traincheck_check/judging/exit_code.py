@@ -33,9 +33,9 @@ class Threshold:
         found = list(outcomes)
         if self.exit_zero:
             return EXIT_CLEAN
-        if any(map(self._is_failure, found)):
+        if any(map(self.is_failure, found)):
             return EXIT_VIOLATIONS
-        if all(map(self._is_judged, found)):
+        if all(map(self.is_judged, found)):
             return EXIT_CLEAN
         return EXIT_INCOMPLETE
 
@@ -44,13 +44,14 @@ class Threshold:
         summary = outcome.summary
         return 100 * (summary.failed + summary.passed) >= self.min_coverage * summary.checked
 
-    def _is_failure(self, outcome: Outcome) -> bool:
+    def is_failure(self, outcome: Outcome) -> bool:
+        """Whether enough was broken for the check to fail."""
         if self.fail_on == "any":
             return outcome.summary.failed > 0
         least = 1 if self.fail_on == "new" else self.fail_on
         return outcome.new >= least
 
-    def _is_judged(self, outcome: Outcome) -> bool:
+    def is_judged(self, outcome: Outcome) -> bool:
         """Whether "no violation" says something: the trace is whole, and enough applied."""
         summary = outcome.summary
         has_applied = summary.failed + summary.passed > 0

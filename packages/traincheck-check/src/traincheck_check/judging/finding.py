@@ -26,12 +26,13 @@ MAX_EVIDENCE = 6  # records kept, of the first violations
 class _Moment:
     """When something was told: of ranks at the same window, the least comes first.
 
-    A trace that grows is read as it comes, and one that has ended rank by rank: what is told of
+    A trace that grows is read as it comes, and one that has ended shard by shard: what is told of
     both must not depend on it.
     """
 
     window: Window
     rank: int
+    shard: str  # of the first record that shows it: a rank may have several processes
     count: int  # of what was told before
 
 
@@ -76,7 +77,9 @@ class Finding:
     def _add_violation(self, example: Example) -> None:
         self.violations += 1
         at = example.at
-        moment = _Moment(at.window, at.rank, self.violations)
+        evidence = example.evidence
+        shard = evidence[0].shard if evidence else ""
+        moment = _Moment(at.window, at.rank, shard, self.violations)
         self.ranks.add(at.rank)
         self.timelines.add(at.rank, at.window.step)
         # What a monitor says at the end of a run may lie before what it said earlier.
@@ -88,7 +91,7 @@ class Finding:
         if at.variable is not None:
             self._add_variable(at.variable, moment)
         if len(self._evidence) < MAX_EVIDENCE or moment < self._evidence[-1][0]:
-            self._evidence.append((moment, example.evidence))
+            self._evidence.append((moment, evidence))
             self._evidence.sort(key=lambda each: each[0])
             del self._evidence[MAX_EVIDENCE:]
 

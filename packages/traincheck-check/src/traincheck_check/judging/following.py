@@ -101,6 +101,11 @@ class Following:
                 return "all processes of the run are gone, and left no clean end"
         return None
 
+    def is_nobody_there(self) -> bool:
+        """Whether nothing comes, and none of the run's processes was ever seen alive here."""
+        is_silent = self.run.idle_seconds > PATIENCE_SECONDS
+        return is_silent and self._processes.are_unseen(self.run.shards)
+
     def finish(self) -> None:
         """Judge the rest; what comes later is not waited for.
 
@@ -111,6 +116,10 @@ class Following:
             self._judge.take(item)
         self._judge.finish(is_complete=not self.run.incomplete_because())
 
+    def stop(self, why: str) -> None:
+        """End without the rest, and say why."""
+        self._judge.finish(is_complete=False, why=why)
+
 
 class _Processes:
     """Which training processes were seen alive on this machine, and are not any more.
@@ -120,14 +129,22 @@ class _Processes:
 
     def __init__(self) -> None:
         self._host = socket.gethostname()
-        self._seen: set[int] = set()
+        self._has_seen = False  # any of them alive
 
     def are_gone(self, shards: Sequence[Shard]) -> bool:
-        """Whether all were seen alive before, and none is now."""
-        pids = {each.header.pid: each.header.host for each in shards if each.header.role == "main"}
-        alive = {pid for pid, host in pids.items() if host == self._host and _is_alive(pid)}
-        self._seen |= alive
-        return not alive and pids.keys() <= self._seen
+        """Whether one was seen alive before, and none is now, of those that ran last."""
+        mains = [each.header for each in shards if each.header.role == "main"]
+        last = max((each.restart for each in mains), default=0)
+        places = {(each.host, each.pid) for each in mains if each.restart == last}
+        if any(host != self._host for host, _ in places):
+            return False
+        is_alive = any(_is_alive(pid) for _, pid in places)
+        self._has_seen = self._has_seen or is_alive
+        return self._has_seen and not is_alive
+
+    def are_unseen(self, shards: Sequence[Shard]) -> bool:
+        """Whether none was ever seen alive."""
+        return bool(shards) and not self._has_seen
 
 
 def _is_alive(pid: int) -> bool:

@@ -62,12 +62,16 @@ class Checked:
     faults: tuple[Fault, ...]
     unchecked: Mapping[str, str] = attrs.field(factory=dict)  # id of an invariant: why
     running: bool = False
+    cut_short: str = ""  # why the trace was not read to its end
 
     @property
     def incomplete_because(self) -> tuple[str, ...]:
         """Why "no violation" would not be the whole truth; empty if it is."""
         failures = (f"{fault.relation} failed: {fault.error}" for fault in self.faults)
-        losses = ("the run goes on",) if self.running else self.trace.incomplete_because()
+        if self.running:
+            losses: tuple[str, ...] = ("the run goes on",)
+        else:
+            losses = (self.cut_short,) if self.cut_short else self.trace.incomplete_because()
         return (*losses, *failures)
 
 
@@ -89,6 +93,7 @@ class Judge:
         )
         self._progress = Progress(trace)
         self._is_running = True
+        self._cut_short = ""
         self.violations = 0  # occasions on which something was broken, so far
 
     def take(self, item: StreamItem | WindowEnd) -> None:
@@ -102,10 +107,11 @@ class Judge:
         if examples := self._monitors.take(item):
             self._weigh(examples)
 
-    def finish(self, *, is_complete: bool) -> None:
-        """The run is over; is its trace all that happened?"""
+    def finish(self, *, is_complete: bool, why: str = "") -> None:
+        """The run is over; is its trace all that happened? If it was not read to its end, why?"""
         self._weigh(self._monitors.finish(is_complete=is_complete))
         self._is_running = False
+        self._cut_short = why
 
     def checked(self) -> Checked:
         """Return what was found out so far."""
@@ -123,6 +129,7 @@ class Judge:
             faults=tuple(self._monitors.faults),
             unchecked={**self._claims.unchecked, **silent},
             running=self._is_running,
+            cut_short=self._cut_short,
         )
 
     def _weigh(self, examples: Iterable[tuple[str, Example]]) -> None:

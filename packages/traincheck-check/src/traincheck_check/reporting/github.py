@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 def workflow_commands(report: Report, limits: Threshold) -> Iterator[str]:
     """Yield a line for each group of violations, and one that says how much applied."""
     summary = report.outcome.summary
-    known = {each.group for each in summary.violations if each.known}
     new = {each.group for each in summary.violations if not each.known}
+    is_failure = limits.is_failure(report.outcome)
     for group in summary.groups:
-        level = "notice" if group.id in known - new else "error"
+        counts = group.id in new or limits.fail_on == "any"
+        level = "error" if counts and is_failure else "warning" if counts else "notice"
         yield f"::{level} {_place(group)}::{_data(f'{group.diagnosis} Look at: {group.look_at}')}"
-    level = "notice" if summary.complete and limits.is_covered(report.outcome) else "warning"
+    level = "notice" if limits.is_judged(report.outcome) else "warning"
     yield f"::{level} title=TrainCheck::{_data(verdict_line(report, limits))}"
 
 

@@ -11,6 +11,7 @@ from traincheck_check.judging.exit_code import Threshold
 from traincheck_check.reporting.api import Report, Session
 from traincheck_check.reporting.html.limits import Limits, fitting
 from traincheck_check.reporting.html.page import Page
+from traincheck_trace_schema.errors import ConfigError
 from traincheck_trace_schema.files import write_atomically
 from traincheck_trace_schema.results_file import REPORT_NAME
 
@@ -43,7 +44,12 @@ class HtmlSink:
         self._reports[report.name] = report
         self._is_behind = True
         if len(self._reports) == 1:
-            self._write()
+            try:
+                self._write()
+            except ConfigError:
+                # While a run goes on it is tried again: a disk that is full may not stay so.
+                if not report.outcome.summary.running:
+                    raise
 
     def close(self) -> None:
         """Write what is not written, and let no page reload itself for ever."""
