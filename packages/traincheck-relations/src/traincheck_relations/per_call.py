@@ -186,7 +186,7 @@ class PerCallMonitor(EventMonitor):
                 yield Example(
                     param=index,
                     held=verdict.held,
-                    context=partial(_without, context, claim.judged) if claim.judged else context,
+                    context=partial(context, claim.judged) if claim.judged else context,
                     at=partial(position_of, end, call),
                     evidence=partial(evidence_of, end, call),
                     happened=verdict.happened,
@@ -195,20 +195,22 @@ class PerCallMonitor(EventMonitor):
 
 @attrs.define(eq=False)
 class _ContextOfCall:
-    """Gives the context in which a call began; it is made when it is first asked for."""
+    """Gives the context in which a call began, without what is judged; each is made once."""
 
     _begin: Event
     _call: Call
-    _made: Context | None = None
+    _made: dict[tuple[str, ...], Context] = attrs.field(factory=dict)
 
-    def __call__(self) -> Context:
-        if self._made is None:
-            self._made = {**call_properties(self._call), **run_properties(self._begin)}
-        return self._made
+    def __call__(self, judged: tuple[str, ...] = ()) -> Context:
+        made = self._made.get(judged)
+        if made is None:
+            made = self._made[judged] = self._make(judged)
+        return made
 
-
-def _without(context: _ContextOfCall, judged: tuple[str, ...]) -> Context:
-    return {name: value for name, value in context().items() if not name.startswith(judged)}
+    def _make(self, judged: tuple[str, ...]) -> Context:
+        if not judged:
+            return {**call_properties(self._call), **run_properties(self._begin)}
+        return {name: value for name, value in self().items() if not name.startswith(judged)}
 
 
 def _function(params: Params) -> str:
