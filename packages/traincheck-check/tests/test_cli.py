@@ -299,3 +299,20 @@ def test_help_imports_neither_numpy_nor_torch() -> None:
     )
 
     assert done.stdout.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize("command", ["check", "onlinecheck"])
+def test_help_answers_at_once(command: str) -> None:
+    """What checks, reports or reads is imported when it is needed."""
+    code = (
+        f"import sys; from traincheck_check.commands.{command} import {command}; "
+        f"{command}(['--help'], standalone_mode=False); "
+        "print({'cattrs', 'jinja2', 'numpy', 'traincheck_relations'} & set(sys.modules))"
+    )
+
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert "--report-tensorboard" in result.stdout
+    assert result.stdout.splitlines()[-1] == "set()"

@@ -40,7 +40,7 @@ class CheckCommand(GroupedCommand):
 
 
 def _of_reporters() -> list[click.Option]:
-    from traincheck_check.reporting.registry import reporters  # noqa: PLC0415  30 ms
+    from traincheck_check.reporting.installed import reporters  # noqa: PLC0415  30 ms
 
     return [option for reporter in reporters() for option in reporter.options()]
 

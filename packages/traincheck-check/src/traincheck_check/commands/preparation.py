@@ -16,7 +16,7 @@ from traincheck_check.judging.claims import Claims, read_claims
 from traincheck_check.judging.exit_code import Threshold
 from traincheck_check.judging.output_folder import opened_results, remove_former
 from traincheck_check.reporting.api import Report, Session
-from traincheck_check.reporting.registry import Sinks
+from traincheck_check.reporting.sinks import Sinks
 from traincheck_trace_schema.cli import note, say
 from traincheck_trace_schema.results_file import REPORT_NAME
 

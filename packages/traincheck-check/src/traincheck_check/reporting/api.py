@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     import click
 
-ENTRY_POINTS = "traincheck.reporters"
-
 
 @attrs.frozen(kw_only=True)
 class Session:

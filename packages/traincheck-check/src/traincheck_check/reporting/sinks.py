@@ -1,39 +1,20 @@
-"""Finds the installed reporters, and runs those that are asked for."""
+"""The sinks of a session: those of the installed reporters that are asked for."""
 
 from __future__ import annotations
 
-from functools import cache, partial
-from importlib.metadata import entry_points
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from traincheck_check.reporting.api import ENTRY_POINTS, Reporter, Sink
+from traincheck_check.reporting.api import Sink
+from traincheck_check.reporting.installed import reporters
 from traincheck_trace_schema.cli import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from importlib.metadata import EntryPoint
 
     from traincheck_check.reporting.api import Report, Session
-
-
-@cache
-def reporters() -> tuple[Reporter, ...]:
-    """Return the installed reporters, by name; one that can't be loaded is told and left out."""
-    entries = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
-    return tuple(filter(None, map(_loaded, entries)))
-
-
-def _loaded(entry: EntryPoint) -> Reporter | None:
-    try:
-        reporter: Reporter = entry.load()()
-    except Exception as error:  # noqa: BLE001  a plugin may fail in any way
-        source = entry.dist.name if entry.dist else entry.value
-        reason = f"{type(error).__name__}: {error}"
-        warn(f"reporter {entry.name!r} of {source} can't be loaded: {reason}")
-        return None
-    return reporter
 
 
 @attrs.define
