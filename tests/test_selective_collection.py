@@ -11,6 +11,12 @@ CASE = Path(__file__).parent / "cases" / "x-jxmnop-ddp-out-of-sync"
 RANKS = 2
 
 
+def _told(summary):
+    """Return what is told of violations, without the records that show them."""
+    violations = [{**each, "evidence": None} for each in summary["violations"]]
+    return json.dumps(violations)
+
+
 @pytest.mark.torch
 @pytest.mark.ranks
 @pytest.mark.parametrize(
@@ -39,7 +45,7 @@ def test_one_invariant_alone_gets_the_verdict_of_the_full_trace(bench, claim):
     )
 
     assert plan["not_triggered"] == 0
-    assert json.dumps(plan["violations"]) == json.dumps(full["violations"])
+    assert _told(plan) == _told(full)
 
 
 @pytest.mark.torch
@@ -67,4 +73,4 @@ def test_comparisons_alone_are_followed_by_the_sampler(bench):
     assert {header["tracker"] for header in headers} == {"sampler"}
     assert len(kept) > 1
     assert (verdicts["fixed"]["failed"], verdicts["fixed"]["not_triggered"]) == (0, 0)
-    assert json.dumps(verdicts["buggy"]["violations"]) == json.dumps(whole["violations"])
+    assert _told(verdicts["buggy"]) == _told(whole)

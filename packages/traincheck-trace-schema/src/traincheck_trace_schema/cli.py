@@ -6,14 +6,13 @@ functions that need it, so that `--help` answers at once.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
 
 import click
 
@@ -94,8 +93,7 @@ class _Standalone(click.Command):
             if sys.stdout is not None:  # it may have been closed by who started us
                 sys.stdout.flush()
         except BrokenPipeError:
-            # The interpreter flushes once more when it exits, and would complain.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _silence(sys.stdout)
             ctx.exit(EXIT_BROKEN_PIPE)
         return result
 
@@ -163,8 +161,15 @@ def fail(what: str) -> None:
 
 def _tell(line: str) -> None:
     # If nobody reads it, that is no reason to leave undone what was asked for.
-    with contextlib.suppress(BrokenPipeError):
+    try:
         click.echo(_printable(line), err=True)
+    except BrokenPipeError:
+        _silence(sys.stderr)
+
+
+def _silence(stream: TextIO) -> None:
+    """Let what is written to a stream go nowhere, also what the interpreter flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _printable(text: str) -> str:
