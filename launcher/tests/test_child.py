@@ -207,6 +207,11 @@ def start_on_terminal(log: Path, *argv: str) -> tuple[subprocess.Popen[bytes], i
     assert launcher.stdout is not None
     assert launcher.stdout.readline() == b"up\n"
     os.close(terminal)
+    # The program may be up before it is in the foreground, where typing reaches it.
+    end = time.monotonic() + 30
+    while os.tcgetpgrp(keyboard) == os.getpgid(launcher.pid):
+        assert time.monotonic() < end
+        time.sleep(0.01)
     return launcher, keyboard
 
 
