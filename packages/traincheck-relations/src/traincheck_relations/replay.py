@@ -158,7 +158,7 @@ class Replay:
         state = self._state(item.process)
         callee = call = before = after = None
         if kind == "call_begin":
-            callee = self._callees.get(record["function"]) or self._meet(record["function"])
+            callee = self._callee(record["function"])
             parent = record.get("parent")
             call = Call(callee, None if parent is None else state.calls.get(parent), record)
             state.calls[record["id"]] = call
@@ -180,14 +180,14 @@ class Replay:
         """
         if record["kind"] not in _CALL_KINDS:
             return None
-        if call is not None:
-            return call.callee
-        return self._callees.get(record["function"]) or self._meet(record["function"])
+        return self._callee(record["function"]) if call is None else call.callee
 
-    def _meet(self, function: str) -> Callee:
-        """Take note of a function of which nothing is told but that it is called."""
-        callee = Callee(function, (function,), frozenset((function,)), _NO_DEFAULTS)
-        self._callees[function] = callee
+    def _callee(self, function: str) -> Callee:
+        """Return a function; of one that is not told of, nothing is known but its name."""
+        callee = self._callees.get(function)
+        if callee is None:
+            callee = Callee(function, (function,), frozenset((function,)), _NO_DEFAULTS)
+            self._callees[function] = callee
         return callee
 
     def _state(self, process: int) -> ProcessState:

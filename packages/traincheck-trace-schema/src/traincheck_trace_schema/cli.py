@@ -188,18 +188,29 @@ def _escaped(character: str) -> str:
 
 def trace_options(function: _Function) -> _Function:
     """Add the options of reading traces: `trace_folders`, `traces` and `strict`."""
+    what = "Folders that traincheck-collect wrote; folders of one run are merged."
+    return _trace_options(function, what, is_there=True)
+
+
+def growing_trace_options(function: _Function) -> _Function:
+    """Add the same for a trace that grows, or has not begun."""
+    what = "Folders that traincheck-collect writes, all of one run; they need not be there yet."
+    return _trace_options(function, what, is_there=False)
+
+
+def _trace_options(function: _Function, what: str, *, is_there: bool) -> _Function:
     folders = click.option(
         "-f",
         "--trace-folders",
         cls=ManyValues,
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
-        help="Folders that traincheck-collect wrote; folders of one run are merged.",
+        type=click.Path(exists=is_there, file_okay=False, path_type=Path),
+        help=what,
     )
     files = click.option(
         "-t",
         "--traces",
         cls=ManyValues,
-        type=click.Path(exists=True, path_type=Path),
+        type=click.Path(exists=is_there, path_type=Path),
         help="Single trace files.",
     )
     strict = click.option(

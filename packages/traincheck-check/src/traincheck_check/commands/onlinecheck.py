@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from traincheck_check.commands.options import GROUPS, CheckCommand, check_options
-from traincheck_trace_schema.cli import ManyValues, debug_option, given_traces, note, warn
+from traincheck_trace_schema.cli import (
+    debug_option,
+    given_traces,
+    growing_trace_options,
+    note,
+    warn,
+)
 from traincheck_trace_schema.errors import TraceError
 
 if TYPE_CHECKING:
@@ -33,21 +38,7 @@ _GROUPS = GROUPS | {
 @click.command(
     "onlinecheck", cls=CheckCommand, groups=_GROUPS, no_args_is_help=True, epilog=_EXAMPLES
 )
-@click.option(
-    "-f",
-    "--trace-folders",
-    cls=ManyValues,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folders that traincheck-collect writes, all of one run; they need not be there yet.",
-)
-@click.option(
-    "-t",
-    "--traces",
-    cls=ManyValues,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Single trace files.",
-)
-@click.option("--strict", is_flag=True, help="Refuse a trace at the first line that is no record.")
+@growing_trace_options
 @check_options
 @debug_option
 @click.option(
