@@ -169,7 +169,7 @@ def test_every_command_answers_help_at_once_and_lists_versions(bench):
         assert "Usage:" in bench.run(command, "--help").stdout
         assert "traincheck-trace-schema" in bench.run(command, "--version").stdout
     probe = (
-        "import sys, traincheck_launcher.cli, traincheck_infer.cli;"
+        "import sys, traincheck_launcher.commands.collect, traincheck_infer.cli;"
         "import traincheck_check.commands.check;"
         "print(json.dumps(sorted({'numpy', 'torch', 'cattrs'} & set(sys.modules))))"
     )

@@ -56,7 +56,7 @@ class Place:
 
     def collect(self, *arguments: str, **variables: str) -> Result:
         """Run traincheck-collect in the folder, with the output folder `out`."""
-        command = [sys.executable, "-m", "traincheck_launcher.cli", "--output-dir", "out"]
+        command = [sys.executable, "-m", "traincheck_launcher", "--output-dir", "out"]
         return self.run(*command, *arguments, **variables)
 
     @property

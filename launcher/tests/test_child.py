@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from traincheck_launcher.child import run_child
+from traincheck_launcher.running.child import run_child
 
 RUNNER = """\
 import os, sys
 from pathlib import Path
-from traincheck_launcher.child import run_child
+from traincheck_launcher.running.child import run_child
 sys.exit(run_child(sys.argv[2:], env=os.environ, log=Path(sys.argv[1])))
 """
 

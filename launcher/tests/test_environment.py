@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traincheck_launcher.environment import describe
+from traincheck_launcher.output.environment import describe
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from traincheck_launcher.cli import collect
+from traincheck_launcher.commands.collect import collect
 
 
 @pytest.fixture

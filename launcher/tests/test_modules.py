@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from traincheck_launcher.modules import ModuleFinder, modules_of
+from traincheck_launcher.preparing.modules import ModuleFinder, modules_of
 from traincheck_trace_schema.errors import ConfigError
 from traincheck_trace_schema.plan import FunctionPlan, Plan
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traincheck_launcher.preparation import names_private
+from traincheck_launcher.preparing.preparation import names_private
 from traincheck_trace_schema.plan import FunctionPlan, Plan
 
 

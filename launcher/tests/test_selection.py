@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from traincheck_launcher.selection import select
+from traincheck_launcher.preparing.selection import select
 from traincheck_trace_schema.errors import ConfigError, InvariantError
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from traincheck_launcher.size import parse_size
+from traincheck_launcher.commands.size import parse_size
 
 
 @pytest.mark.parametrize(

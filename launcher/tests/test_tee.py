@@ -4,7 +4,7 @@ import os
 import time
 from threading import Thread
 
-from traincheck_launcher.tee import Tee
+from traincheck_launcher.running.tee import Tee
 
 
 def test_a_slow_reader_gets_everything(tmp_path):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from traincheck_launcher.trace_report import report
+from traincheck_launcher.telling.trace_report import report
 from traincheck_trace_schema.glance import glance
 from traincheck_trace_schema.reading import open_run
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from traincheck_launcher.selection import Selection
-from traincheck_launcher.tracker_choice import tracker_for, what_is_unseen
+from traincheck_launcher.preparing.selection import Selection
+from traincheck_launcher.preparing.tracker_choice import tracker_for, what_is_unseen
 from traincheck_trace_schema.plan import Plan, VariablePlan
 
 VARIABLES = (VariablePlan(role="parameter", attributes=("data",)),)

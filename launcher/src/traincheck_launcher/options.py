@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 # The settings file has the same choices; it needs no torch.
 from traincheck_instrument.settings import TensorFormat, Tracker
 from traincheck_trace_schema.records import Sampling
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from typing_extensions import Self
 
 
 @attrs.frozen(kw_only=True)
@@ -31,3 +37,21 @@ class CollectOptions:
     sampling: Sampling = attrs.field(factory=Sampling)
     max_trace_bytes: int | None = None
     gzip: bool = False
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], *, arguments: tuple[str, ...]) -> Self:
+        """Make them of what the command line gave.
+
+        Args:
+            values: The values of the options, under the names of the fields; those of `Sampling` as
+                `sampling_interval`, `warm_up_steps` and `overhead_budget`.
+            arguments: Of the program.
+        """
+        given = dict(values)
+        sampling = Sampling(
+            interval=given.pop("sampling_interval"),
+            warm_up=given.pop("warm_up_steps"),
+            budget=given.pop("overhead_budget"),
+        )
+        models = tuple(dict.fromkeys(given.pop("models")))
+        return cls(**given, arguments=arguments, models=models, sampling=sampling)

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from traincheck_launcher.tee import Tee
+from traincheck_launcher.running.tee import Tee
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

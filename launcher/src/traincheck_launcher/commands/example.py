@@ -16,7 +16,7 @@ import click
 from traincheck_trace_schema.cli import TraincheckCommand
 from traincheck_trace_schema.errors import EXIT_CLEAN, EXIT_VIOLATIONS, ConfigError
 
-_PROGRAMS = Path(__file__).parent / "example"
+_PROGRAMS = Path(__file__).parents[1] / "example"
 _FAILED = 1
 _INSTALL = "pip install 'traincheck-launcher[example]'"
 

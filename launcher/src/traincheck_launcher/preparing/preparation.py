@@ -10,16 +10,16 @@ import attrs
 from traincheck_instrument.api.scope import MAIN
 from traincheck_instrument.settings import Tracker
 from traincheck_instrument.source import Program
-from traincheck_launcher.modules import TORCH, ModuleFinder, modules_of
-from traincheck_launcher.program import check_shell_script, read_program
-from traincheck_launcher.tracker_choice import tracker_for, what_is_unseen
+from traincheck_launcher.preparing.modules import TORCH, ModuleFinder, modules_of
+from traincheck_launcher.preparing.program import check_shell_script, read_program
+from traincheck_launcher.preparing.tracker_choice import tracker_for, what_is_unseen
 from traincheck_trace_schema.cli import warn
 from traincheck_trace_schema.errors import ConfigError
 from traincheck_trace_schema.plan import Plan
 
 if TYPE_CHECKING:
     from traincheck_launcher.options import CollectOptions
-    from traincheck_launcher.selection import Selection
+    from traincheck_launcher.preparing.selection import Selection
 
 
 @attrs.frozen(kw_only=True)
@@ -91,6 +91,6 @@ def names_private(plan: Plan | None) -> bool:
 def _selection(options: CollectOptions) -> Selection | None:
     if not options.invariants:
         return None
-    from traincheck_launcher.selection import select  # noqa: PLC0415  only for selective runs
+    from traincheck_launcher.preparing.selection import select  # noqa: PLC0415  only for selective runs
 
     return select(options.invariants)

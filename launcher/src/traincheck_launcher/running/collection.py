@@ -11,10 +11,10 @@ import click
 
 from traincheck_instrument.entry import ARGV0
 from traincheck_instrument.settings import RecordingSettings
-from traincheck_launcher.aftermath import aftermath
-from traincheck_launcher.environment import describe
-from traincheck_launcher.output_folder import OutputFolder, default_name
-from traincheck_launcher.preparation import prepare
+from traincheck_launcher.output.environment import describe
+from traincheck_launcher.output.folder import OutputFolder, default_name
+from traincheck_launcher.preparing.preparation import prepare
+from traincheck_launcher.telling.aftermath import aftermath
 from traincheck_trace_schema.cli import say, warn
 from traincheck_trace_schema.errors import EXIT_CLEAN, ConfigError
 from traincheck_trace_schema.files import write_atomically
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from traincheck_launcher.options import CollectOptions
-    from traincheck_launcher.preparation import Preparation
+    from traincheck_launcher.preparing.preparation import Preparation
 
-_SITE_HOOK = Path(__file__).parent / "site_hook"
+_SITE_HOOK = Path(__file__).parents[1] / "site_hook"
 _ENTRY = """\
 # Runs {script!r} under TrainCheck. Written by traincheck-collect.
 
@@ -61,7 +61,7 @@ def collect(options: CollectOptions, command: tuple[str, ...]) -> int:
     environment = _environment(folder, options)
     dump = describe(command, os.environ)
     folder.environment.write_text(dump, encoding="utf-8", errors="backslashreplace")
-    from traincheck_launcher.child import run_child  # noqa: PLC0415  not for --explain
+    from traincheck_launcher.running.child import run_child  # noqa: PLC0415  not for --explain
 
     if prepared.wants_variables and not (options.models or prepared.tracks):
         warn("no parameters are recorded: name the script's model with --models-to-track")
@@ -77,7 +77,7 @@ def explain_only(options: CollectOptions, *, is_verbose: bool) -> int:
     Raises:
         ConfigError, InvariantError: as for `collect`.
     """
-    from traincheck_launcher.explain import explain  # noqa: PLC0415  only here
+    from traincheck_launcher.explaining.explain import explain  # noqa: PLC0415  only here
 
     prepared = prepare(options)
     for line in explain(options, prepared, is_verbose=is_verbose):

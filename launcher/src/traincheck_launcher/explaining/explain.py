@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traincheck_instrument.api.scope import MAIN
-from traincheck_launcher.known_functions import known_functions
-from traincheck_launcher.output_folder import from_here
-from traincheck_launcher.program import NO_TRAINING_LOOP
+from traincheck_launcher.explaining.known_functions import known_functions
+from traincheck_launcher.output.folder import from_here
+from traincheck_launcher.preparing.program import NO_TRAINING_LOOP
 from traincheck_trace_schema.commands.screen import Screen, counted
 from traincheck_trace_schema.commands.table import terminal_width
 from traincheck_trace_schema.commands.trace_screen import sampling
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from traincheck_instrument.source import FoundLoop
-    from traincheck_launcher.known_functions import KnownFunctions
+    from traincheck_launcher.explaining.known_functions import KnownFunctions
     from traincheck_launcher.options import CollectOptions
-    from traincheck_launcher.preparation import Preparation
+    from traincheck_launcher.preparing.preparation import Preparation
     from traincheck_trace_schema.commands.table import Cell
     from traincheck_trace_schema.plan import FunctionPlan, Plan
 

@@ -8,7 +8,7 @@ from traincheck_instrument.trackers.limits import unseen_by
 
 if TYPE_CHECKING:
     from traincheck_instrument.settings import Tracker
-    from traincheck_launcher.selection import Selection
+    from traincheck_launcher.preparing.selection import Selection
     from traincheck_trace_schema.plan import Plan
 
 

@@ -6,9 +6,9 @@ import shlex
 from typing import TYPE_CHECKING
 
 from traincheck_instrument.trackers.limits import unseen_by
-from traincheck_launcher.output_folder import from_here
-from traincheck_launcher.program import NO_TRAINING_LOOP
-from traincheck_launcher.trace_report import report
+from traincheck_launcher.output.folder import from_here
+from traincheck_launcher.preparing.program import NO_TRAINING_LOOP
+from traincheck_launcher.telling.trace_report import report
 from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.glance import glance
 from traincheck_trace_schema.reading import open_runs
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from traincheck_launcher.options import CollectOptions
-    from traincheck_launcher.output_folder import OutputFolder
-    from traincheck_launcher.preparation import Preparation
+    from traincheck_launcher.output.folder import OutputFolder
+    from traincheck_launcher.preparing.preparation import Preparation
     from traincheck_trace_schema.reading import Run
     from traincheck_trace_schema.summary import TraceSummary
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from traincheck_instrument.api.scope import MAIN
-from traincheck_launcher.modules import ModuleFinder
+from traincheck_launcher.preparing.modules import ModuleFinder
 from traincheck_trace_schema.plan import Plan
 
 if TYPE_CHECKING:

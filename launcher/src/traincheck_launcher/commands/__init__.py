@@ -1,0 +1,1 @@
+"""The commands: `traincheck-collect` and `traincheck example`."""

@@ -1,0 +1,1 @@
+"""`--explain`: what would be done."""

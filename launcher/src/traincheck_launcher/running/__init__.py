@@ -1,0 +1,1 @@
+"""One collection: runs the program."""

@@ -1,0 +1,1 @@
+"""What is said when the program has ended."""
