@@ -14,6 +14,7 @@ import attrs
 import pytest
 
 from traincheck_trace_schema.codec import loads
+from traincheck_trace_schema.progress_file import PROGRESS_NAME
 from traincheck_trace_schema.results_file import (
     FAILED_NAME,
     NOT_TRIGGERED_NAME,
@@ -24,6 +25,8 @@ from traincheck_trace_schema.validation import validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from _pytest.terminal import TerminalReporter
 
 HERE = Path(__file__).parent
 BIN = Path(sysconfig.get_path("scripts"))
@@ -140,11 +143,15 @@ class Bench:
             "trace": self.folder.glob("*/trace_*.json"),
             "plan": self.folder.glob("*/plan.json"),
             "invariants": self.folder.glob("invariants*.json"),
-            "results": [*self.folder.glob("*/*.log"), *self.folder.glob(f"*/{SUMMARY_NAME}")],
+            "results": [
+                *(*self.folder.glob("*/*.log"), *self.folder.glob("*/check/*.log")),
+                *self.folder.glob(f"**/{SUMMARY_NAME}"),
+            ],
+            "progress": self.folder.glob(f"**/{PROGRESS_NAME}"),
         }
         for document, paths in documents.items():
             for path in set(paths).difference(self.tampered):
-                whole = path.name in (SUMMARY_NAME, "plan.json")
+                whole = path.name in (SUMMARY_NAME, PROGRESS_NAME, "plan.json")
                 text = path.read_text()
                 for line in [text] if whole else text.splitlines():
                     validate(document, loads(line))
@@ -169,3 +176,18 @@ def _bench(folder: Path) -> Bench:
     environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
     environment.pop("PYTHONPATH", None)
     return Bench(folder, environment)
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """Print the rows that tests have recorded for a table, whichever process ran them."""
+    rows = {
+        text
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, text in getattr(report, "user_properties", ())
+        if name == "table" and report.when == "call"
+    }
+    if rows:
+        terminalreporter.section("what was recorded")
+        for row in sorted(rows):
+            terminalreporter.write_line(row)

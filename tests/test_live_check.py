@@ -98,7 +98,7 @@ def test_a_violation_is_told_while_the_run_goes_on(learnt):
         live.send_signal(signal.SIGINT)
         rest, _ = live.communicate(timeout=60)
 
-    assert line.startswith(("step 5 (training), rank 0: ", "note: "))
+    assert line.startswith(("violation: step 5 (training), rank 0: ", "note: "))
     assert "step 5 (training), rank 0: " in line + rest
     assert told["running"]
     assert "the run goes on" in told["incomplete_because"]

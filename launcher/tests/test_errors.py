@@ -35,7 +35,31 @@ def error(*arguments: str) -> str:
         (["-p", "none.py"], "error: --pyscript: there is no file none.py"),
         (["-p", "."], "error: --pyscript: . is a folder; name the script that is run"),
         (["-p", "train.py", "-s", "no.sh"], "error: --shscript: there is no file no.sh"),
+        (["-p", "train.py", "-s", "."], "error: --shscript: . is a folder; name the shell script"),
+        (
+            ["-p", "train.py", "-m", "train"],
+            "error: --module train: and --pyscript name two programs; give one of them",
+        ),
+        (["-m", "trian"], "error: --module: there is no module 'trian'; did you mean 'train'?"),
+        (["-m", "train.py"], "error: --module: there is no module 'train.py'; a module is named"),
+        (["-m", "json"], "error: --module: json is a package without __main__.py; name a module"),
+        (["-m", "json.tol"], "error: --module: there is no module 'json.tol'; did you mean 'json."),
+        (["-m", "zzqx"], "error: --module: there is no module 'zzqx' here ("),
+        (["-m", "sys"], "error: --module: sys has no Python source"),
+        (
+            ["-p", "train.py", "-s", "no.sh", "--nproc-per-node", "2"],
+            "error: --nproc-per-node: is for torchrun, which starts a Python script; give it to",
+        ),
+        (
+            ["-p", "train.py", "--nnodes", "2", "--node_rank", "1"],
+            "error: --nnodes 2: the machines must know that they take part in the same run; give",
+        ),
+        (["-p", "train.py", "--standalone", "--nproc-per"], "error: No such option"),
         (["-p", "train.py", "--output-dir", "train.py"], "error: --output-dir: "),
+        (
+            ["-p", "train.py", "--output-dir", "/proc/none/out"],
+            "error: --output-dir: /proc/none/out cannot be written: ",
+        ),
         (["-p", "train.py", "-i", "none.json"], "error: none.json: cannot be read: "),
         (
             ["-p", "train.py", "--max-trace-size", "5 apples"],

@@ -22,7 +22,7 @@ def finder(tmp_path: Path) -> ModuleFinder:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("raise SystemExit('imported')\n")
-    return ModuleFinder(tmp_path / "train.py")
+    return ModuleFinder(tmp_path)
 
 
 @pytest.mark.parametrize(

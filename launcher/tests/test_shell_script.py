@@ -28,6 +28,8 @@ FORMS = {
     "export and subshell": 'export X=2; (cd "sub dir" && python train.py)',
     "loop": 'for i in 1 2; do python "sub dir/train.py" $i; done',
     "here-document": 'python "sub dir/train.py" <<END\ntext\nEND',
+    "module": 'cd "sub dir"; python -m train a "b c"',
+    "module and options": 'cd "sub dir"; python -W ignore -Bqum train -m -c',
     "symbolic link": 'ln -sf "sub dir/train.py" link.py; python link.py',
 }
 
@@ -57,7 +59,85 @@ def test_other_programs_run_unchanged(place):
     recorded = place.collect("-p", "train.py", "-s", "run.sh")
 
     assert recorded.stdout == plain.stdout
-    assert "run.sh started no Python process that runs train.py" in recorded.stderr
+    assert recorded.stderr.endswith(
+        "error: nothing was recorded: run.sh started no Python process that runs train.py "
+        "(python -I, -S and -E are not followed)\n"
+    )
+    assert recorded.returncode == 2
+
+
+def test_a_script_that_records_nothing_is_not_said_to_be_missed(place):
+    """It was started, and used nothing of torch; its exit code stays."""
+    place.write("train.py", SHOW)
+    place.write("run.sh", "python train.py; exit $1")
+
+    good = place.collect("-p", "train.py", "-s", "run.sh", "--", "0")
+    bad = place.collect("-p", "train.py", "-s", "run.sh", "--overwrite", "--", "3")
+
+    assert (good.returncode, bad.returncode) == (0, 3)
+    for result in (good, bad):
+        assert "the program made no call that is recorded" in result.stderr
+        assert "started no Python process" not in result.stderr
+
+
+def test_a_shell_script_that_fails_first_keeps_its_exit_code(place):
+    """Its own messages say why; ours says that nothing was started."""
+    place.write("train.py", SHOW)
+    place.write("run.sh", "cd missing || exit 4; python train.py")
+
+    result = place.collect("-p", "train.py", "-s", "run.sh")
+
+    assert result.returncode == 4
+    assert "no trace was written: run.sh started no Python process" in result.stderr
+
+
+@pytest.mark.parametrize("first", ["#!/bin/sh", "#!/usr/bin/env -S bash -e", ""])
+@pytest.mark.parametrize("may_run", [True, False])
+def test_what_may_be_executed_is_run_by_the_shell_that_it_names(place, first, may_run):
+    """Otherwise bash runs it, as `bash run.sh` would."""
+    place.write("train.py", SHOW)
+    script = place.write(
+        "run.sh", f'{first}\necho "$0" "${{BASH_VERSION-none}}" $-\npython train.py\n'
+    )
+    script.chmod(0o755 if may_run else 0o644)
+
+    plain = place.run(
+        *(["./run.sh"] if may_run and first else ["bash", "run.sh"]), PYTHONUNBUFFERED="1"
+    )
+    recorded = place.collect("-p", "train.py", "-s", "run.sh", PYTHONUNBUFFERED="1")
+
+    assert recorded.stdout == plain.stdout.replace("recorded: False", "recorded: True")
+    assert recorded.returncode == 0
+    assert ("none" in plain.stdout.split()[1]) == (may_run and first == "#!/bin/sh")
+
+
+def test_a_shell_that_is_not_there_is_told(place):
+    """The first line of the script is to blame, and nothing is run."""
+    place.write("train.py", SHOW)
+    script = place.write("run.sh", "#!/usr/bin/env nosuchshell\npython train.py\n")
+    script.chmod(0o755)
+
+    result = place.collect("-p", "train.py", "-s", "run.sh")
+
+    assert result.returncode == 2
+    assert result.stderr == (
+        "error: --shscript: run.sh:1: 'nosuchshell', which is to run it, is not there; install it, "
+        "or mend the line\n"
+    )
+    assert not place.out.exists()
+
+
+def test_a_script_of_a_package_is_read_with_its_package(place):
+    """A name to track may be assigned in a module that only the package's own name leads to."""
+    place.write("pkg/__init__.py", "")
+    place.write("pkg/train.py", "from pkg.models import build\nprint(build())\n")
+    place.write("pkg/models.py", "def build():\n    net = 7\n    return net\n")
+    place.write("run.sh", "python -m pkg.train")
+
+    result = place.collect("-p", "pkg/train.py", "-s", "run.sh", "--models-to-track", "net")
+
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "7\n"
 
 
 def test_the_users_sitecustomize_is_run_once(place):
@@ -87,34 +167,70 @@ def test_torchrun_records_each_rank(training):
 
 
 @pytest.mark.parametrize(
-    ("command", "script"),
+    ("command", "options", "program"),
     [
-        ("python t.py a", "t.py"),
-        ("python -u -W ignore t.py", "t.py"),
-        ("python -uWignore t.py", "t.py"),
-        ("python -uW ignore t.py", "t.py"),
-        ("python -X dev -Xutf8 t.py", "t.py"),
-        ("python --check-hash-based-pycs always t.py", "t.py"),
-        ("python -- t.py", "t.py"),
-        ("python -m t.py", None),
-        ("python -um t.py", None),
-        ("python -c t.py", None),
-        ("python - t.py", None),
-        ("python", None),
-        ("python -u", None),
-        ("python --", None),
+        ("python t.py a", "", "t.py"),
+        ("python -u -W ignore t.py", "-u -W ignore", "t.py"),
+        ("python -uWignore t.py", "-uWignore", "t.py"),
+        ("python -uW ignore t.py", "-uW ignore", "t.py"),
+        ("python -X dev -Xutf8 t.py", "-X dev -Xutf8", "t.py"),
+        ("python --check-hash-based-pycs always t.py", "--check-hash-based-pycs always", "t.py"),
+        ("python -- t.py", "--", "t.py"),
+        ("python -m t a", "", "-m t"),
+        ("python -mt a", "", "-m t"),
+        ("python -X dev -um t a", "-X dev -u", "-m t"),
+        ("python -umt", "-u", "-m t"),
+        ("python -um", None, None),
+        ("python -c t.py", None, None),
+        ("python - t.py", None, None),
+        ("python", None, None),
+        ("python -u", None, None),
+        ("python --", None, None),
     ],
 )
-def test_the_script_in_a_command_line_is_found(command, script):
+def test_what_a_command_line_starts_is_found(hook, command, options, program):
     """Options of the interpreter and their values are passed over, as Python itself does."""
+    started = hook.started_by(command.split())
+
+    if program is None:
+        assert started is None
+    else:
+        found, name, is_module, arguments = started
+        assert found == options.split()
+        assert program == (f"-m {name}" if is_module else name)
+        assert arguments == command.split()[-1:] * command.endswith(" a")
+
+
+def test_the_file_of_a_module_is_found_without_importing_anything(hook, tmp_path, monkeypatch):
+    """In packages with and without a file of their own; of a package, it is its `__main__.py`."""
+    for name in ("a/__init__.py", "a/b/c.py", "a/__main__.py", "single.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("raise SystemExit('imported')\n")
+    monkeypatch.chdir(tmp_path)
+
+    found = {
+        name: hook.file_of(name) for name in ("single", "a", "a.b.c", "a.b", "a.x", "single.x")
+    }
+
+    assert found == {
+        "single": str(tmp_path / "single.py"),
+        "a": str(tmp_path / "a" / "__main__.py"),
+        "a.b.c": str(tmp_path / "a" / "b" / "c.py"),
+        "a.b": None,
+        "a.x": None,
+        "single.x": None,
+    }
+    assert hook.file_of("torch.distributed.run").endswith("torch/distributed/run.py")
+    assert not {"a", "single"} & set(sys.modules)
+
+
+@pytest.fixture
+def hook():
+    """Import the hook as a module of another name, under which it does nothing by itself."""
     spec = importlib.util.spec_from_file_location("hook", HOOK)
     assert spec is not None
     assert spec.loader is not None
     hook = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hook)
-    argv = command.split()
-
-    at = hook.script_index(argv)
-
-    assert (None if at is None else argv[at]) == script
-    assert hook.__name__ not in sys.modules
+    return hook

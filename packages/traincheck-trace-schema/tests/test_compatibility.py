@@ -15,6 +15,8 @@ from traincheck_trace_schema.invariant_file import read_invariants
 from traincheck_trace_schema.invariants import Invariant
 from traincheck_trace_schema.plan import Plan
 from traincheck_trace_schema.plan_file import read_plan
+from traincheck_trace_schema.progress import Progress
+from traincheck_trace_schema.progress_file import read_progress
 from traincheck_trace_schema.reading import StreamItem, open_run
 from traincheck_trace_schema.records import TraceRecord
 from traincheck_trace_schema.results import Summary, Verdict
@@ -48,6 +50,7 @@ READERS: dict[str, tuple[Any, Callable[[Path], Any]]] = {
     "violations_summary.json": (Summary, read_summary),
     "failed.log": (Verdict, read_verdicts),
     "invariants.suppressed.jsonl": (Suppression, read_suppressions),
+    "progress.json": (Progress, read_progress),
 }
 each_document = pytest.mark.parametrize("name", READERS)
 

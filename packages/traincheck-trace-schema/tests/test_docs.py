@@ -15,6 +15,7 @@ import pytest
 from traincheck_trace_schema.codec import dumps, loads, structure_record
 from traincheck_trace_schema.invariant_file import invariant_id, read_invariants
 from traincheck_trace_schema.plan_file import read_plan
+from traincheck_trace_schema.progress_file import read_progress
 from traincheck_trace_schema.reading import open_run
 from traincheck_trace_schema.reading.form import MAX_DEPTH
 from traincheck_trace_schema.reading.lines import MAX_LINE
@@ -150,6 +151,15 @@ def test_the_suppressions_are_valid(tmp_path: Path) -> None:
         "ce994210421541ae",
         "torch.nn.functional.*",
     ]
+
+
+def test_the_progress_is_valid(tmp_path: Path) -> None:
+    """The file of the page can be read."""
+    path = tmp_path / "progress.json"
+    path.write_text(*_blocks("progress.md", "json"))
+
+    assert _problems(path) == []
+    assert read_progress(path).awaited == (1,)
 
 
 @pytest.mark.parametrize("page", [PACKAGE / "README.md", *sorted(DOCS.glob("*.md"))], ids=str)

@@ -27,6 +27,7 @@ from traincheck_trace_schema.constraints import Between, FromZeroToOne, Matches,
 from traincheck_trace_schema.errors import TraincheckError
 from traincheck_trace_schema.invariants import Invariant
 from traincheck_trace_schema.plan import Plan
+from traincheck_trace_schema.progress import Progress
 from traincheck_trace_schema.reading.form import FORMS
 from traincheck_trace_schema.records import TraceRecord
 from traincheck_trace_schema.results import Summary, Verdict
@@ -42,6 +43,7 @@ DOCUMENTS: Mapping[type, str] = {
     Summary: "results",
     Verdict: "results",
     Suppression: "suppressions",
+    Progress: "progress",
 }
 LARGEST = 2**53
 ODD: tuple[Any, ...] = (

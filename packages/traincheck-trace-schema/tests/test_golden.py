@@ -15,6 +15,8 @@ from traincheck_trace_schema.invariants import Clause, Conjunction, Free, Invari
 from traincheck_trace_schema.occasion import Place, Reference
 from traincheck_trace_schema.plan import FunctionPlan, Plan, VariablePlan
 from traincheck_trace_schema.plan_file import read_plan
+from traincheck_trace_schema.progress import JudgedProcess, Progress
+from traincheck_trace_schema.progress_file import read_progress
 from traincheck_trace_schema.reading import StreamItem, open_run
 from traincheck_trace_schema.records import (
     CallBegin,
@@ -52,6 +54,7 @@ CLASSES: dict[str, tuple[str, Any]] = {
     "invariants.json": ("invariants", Invariant),
     "plan.json": ("plan", Plan),
     "invariants.suppressed.jsonl": ("suppressions", Suppression),
+    "progress.json": ("progress", Progress),
     "violations_summary.json": ("results", Summary),
     "failed.log": ("results", Verdict),
     "passed.log": ("results", Verdict),
@@ -238,3 +241,14 @@ def test_the_golden_suppressions_say_what_they_said() -> None:
             pattern="torch.nn.functional.*", reason="the model of this year returns half precision"
         ),
     ]
+
+
+def test_the_golden_progress_leaves_no_field_out() -> None:
+    """It is read into these objects."""
+    progress = read_progress(GOLDEN / "progress.json")
+
+    assert _written(Progress) == _raw("progress.json")[0].keys()
+    assert (progress.violations, progress.fails, progress.awaited) == (3, True, (1,))
+    assert progress.processes[1] == JudgedProcess(
+        shard="trace_r1_p4243.json", rank=1, restart=1, size=28110, seq=91, step=11, ended=True
+    )

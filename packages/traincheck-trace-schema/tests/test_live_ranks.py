@@ -321,3 +321,25 @@ def test_one_that_waits_for_another_process_of_its_rank_holds_nothing(job: Job) 
     job.trace.append("trace_parent.json", job.trace.footer())
     job.poll()
     assert job.live.is_over
+
+
+def test_the_ranks_that_hold_the_window_open_are_known(job: Job) -> None:
+    """One that is not there yet, those that are in it, and nobody at the end."""
+    job.begin(0)
+    job.write(0, 0, 1)
+    job.poll()
+    assert job.live.awaited == (1,)
+
+    job.begin(1)
+    job.write(1, 0)
+    job.poll()
+    assert job.live.awaited == (1,)
+
+    job.write(1, 1)
+    job.poll()
+    assert job.live.awaited == (0, 1)
+    sizes = [process.file.seen_size for process in job.live.processes]
+    assert sizes == [shard.path.stat().st_size for shard in job.live.shards]
+
+    assert [*job.live.finish()] != []
+    assert job.live.awaited == ()

@@ -248,6 +248,7 @@ def test_folders_of_one_run_are_shown_as_one(trace: TraceBuilder) -> None:
         ("failed.log", "1 verdict: 1 failed"),
         ("not_triggered.log", "1 verdict: 1 not triggered"),
         ("invariants.suppressed.jsonl", "2 suppressions"),
+        ("progress.json", "a check that goes on"),
     ],
 )
 def test_show_tells_what_is_in_other_documents(name: str, head: str) -> None:

@@ -31,9 +31,9 @@ def test_the_version_that_is_written_has_a_schema(document: str) -> None:
     assert validation.DOCUMENTS[document].version in validation.versions_of(document)
 
 
-def test_there_are_five_documents() -> None:
+def test_there_are_six_documents() -> None:
     """Another name, or version, is refused, with those that there are."""
-    known = "must be one of trace, invariants, plan, results, suppressions; got 'poem'"
+    known = "must be one of trace, invariants, plan, results, suppressions, progress; got 'poem'"
     with pytest.raises(ConfigError, match=known):
         validation.load_schema("poem")
     with pytest.raises(ConfigError, match=r"version of plan must be one of 1\.0; got 7\.1"):
@@ -70,6 +70,7 @@ def test_values_need_exactly_one_key() -> None:
         ("invariants", InvariantError),
         ("plan", ConfigError),
         ("suppressions", ConfigError),
+        ("progress", ConfigError),
     ],
 )
 def test_the_error_fits_the_document(document: str, error: type[TraincheckError]) -> None:

@@ -8,24 +8,13 @@ from typing import Any
 import click
 
 from traincheck_launcher.commands.options import GROUPS, collect_options
+from traincheck_launcher.configuration.command import ConfigurableCommand
+from traincheck_launcher.configuration.given import Given
 from traincheck_trace_schema.errors import ConfigError
-from traincheck_trace_schema.option_groups import GroupedCommand
-
-_ARGUMENTS = f"{__name__}.arguments"  # of the program, in the context's meta data
-
-
-class _CollectCommand(GroupedCommand):
-    """A command that leaves what stands after `--` to the program that it runs."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse what stands before `--`; a stray word there is an error."""
-        end = args.index("--") if "--" in args else len(args)
-        ctx.meta[_ARGUMENTS] = tuple(args[end + 1 :])
-        return super().parse_args(ctx, args[:end])
 
 
 @click.command(
-    cls=_CollectCommand,
+    cls=ConfigurableCommand,
     groups=GROUPS,
     no_args_is_help=True,
     options_metavar="[OPTIONS] [-- ARGUMENTS...]",
@@ -41,14 +30,18 @@ def collect(ctx: click.Context, /, *, explains: bool, verbose: bool, **values: A
     \b
     Examples:
       traincheck-collect -p train.py --models-to-track model -- --epochs 3
+      traincheck-collect -m pkg.train --models-to-track model -- --epochs 3
       traincheck-collect -p train.py -s run.sh --models-to-track model
+      traincheck-collect -p train.py --nproc-per-node 2 --models-to-track model
       traincheck-collect -p train.py --models-to-track model -i invariants.json
+      traincheck-collect --use-config --config traincheck.yml
     """  # noqa: D301  click's mark for a paragraph that is not wrapped
     # Imported here so that --help answers at once.
     from traincheck_launcher.options import CollectOptions  # noqa: PLC0415
     from traincheck_launcher.running import collection  # noqa: PLC0415
 
-    options = CollectOptions.of(values, arguments=ctx.meta[_ARGUMENTS])
+    given = Given.of(ctx)
+    options = CollectOptions.of(values, arguments=given.arguments, configured=given.from_file)
     if verbose and not explains:
         raise ConfigError("--verbose: says more of what --explain shows; give both, or neither")
     if explains:

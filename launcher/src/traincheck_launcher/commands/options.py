@@ -10,19 +10,27 @@ import click
 
 from traincheck_launcher.commands.percent import percentage
 from traincheck_launcher.commands.size import trace_size
-from traincheck_trace_schema.cli import ManyValues
+from traincheck_launcher.commands.torchrun import TORCHRUN_GROUP, torchrun_options
+from traincheck_launcher.configuration.option import CONFIG_GROUP, config_options
+from traincheck_launcher.configuration.switch import Switch
+from traincheck_launcher.configuration.without_effect import WithoutEffect
+from traincheck_trace_schema.cli import ManyValues, set_debug
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _PATH = click.Path(path_type=Path)
 GROUPS = {
-    "What to run": ("pyscript", "shscript", "explains", "verbose"),
+    "What to run": ("pyscript", "module", "shscript", "explains", "verbose", "only_instr"),
+    **CONFIG_GROUP,
     "What to record": (
-        *("models", "tracker", "invariants", "modules"),
+        *("models", "tracker", "tracks_by_hand", "invariants", "modules"),
         *("with_private", "with_descriptors", "with_stacks", "tensor_format"),
     ),
     "How often": ("sampling_interval", "warm_up_steps", "overhead_budget"),
-    "Where to": ("output_dir", "overwrite", "max_trace_bytes", "gzip"),
+    "Checking while it runs": ("checks", "on_violation", "lockstep"),
+    "Where to": ("output_dir", "overwrite", "copies_files", "max_trace_bytes", "gzip"),
+    **TORCHRUN_GROUP,
+    "Taken from TrainCheck 0.x": ("scans_no_arguments", "compiles", "profiles"),
 }
 
 _WHAT_TO_RUN = (
@@ -31,8 +39,13 @@ _WHAT_TO_RUN = (
         "--pyscript",
         type=_PATH,
         metavar="FILE",
-        required=True,
         help="The training program: a Python script.",
+    ),
+    click.option(
+        "-m",
+        "--module",
+        metavar="MODULE",
+        help="The training program: a module, run as python -m does.",
     ),
     click.option(
         "-s",
@@ -45,11 +58,16 @@ _WHAT_TO_RUN = (
     click.option(
         "--explain",
         "explains",
-        is_flag=True,
+        cls=Switch,
         help="Run nothing; show the loops found, and what would be recorded.",
     ),
     click.option(
-        "-v", "--verbose", is_flag=True, help="With --explain: name every function and module."
+        "-v", "--verbose", cls=Switch, help="With --explain: name every function and module."
+    ),
+    click.option(
+        "--only-instr",
+        cls=Switch,
+        help="Run nothing; write all that is needed to run it, and say how.",
     ),
 )
 _WHAT_TO_RECORD = (
@@ -70,6 +88,12 @@ _WHAT_TO_RECORD = (
         "without any, subclass]",
     ),
     click.option(
+        "--no-auto-var-instr",
+        "tracks_by_hand",
+        cls=Switch,
+        help="Look for no models in the program: it calls traincheck_instrument.track(model).",
+    ),
+    click.option(
         "-i",
         "--invariants",
         cls=ManyValues,
@@ -87,18 +111,18 @@ _WHAT_TO_RECORD = (
         "[default: torch, and what the invariants speak of]",
     ),
     click.option(
-        "--use-full-instr", "with_private", is_flag=True, help="Record calls that are private, too."
+        "--use-full-instr", "with_private", cls=Switch, help="Record calls that are private, too."
     ),
     click.option(
         "--instr-descriptors",
         "with_descriptors",
-        is_flag=True,
+        cls=Switch,
         help="Record builtins and descriptors, such as methods of tensors, too.",
     ),
     click.option(
         "--API-dump-stack-trace",
         "with_stacks",
-        is_flag=True,
+        cls=Switch,
         help="Record with each call all lines of your code that led to it.",
     ),
     click.option(
@@ -137,6 +161,29 @@ _HOW_OFTEN = (
         "[default: no limit]",
     ),
 )
+_CHECKING = (
+    click.option(
+        "--check",
+        "checks",
+        cls=Switch,
+        help="Check the run against the --invariants while it goes on; what is broken is told at "
+        "once.",
+    ),
+    click.option(
+        "--on-violation",
+        type=click.Choice(["warn", "stop"]),
+        metavar="WHAT",
+        default="warn",
+        show_default=True,
+        help="With --check: warn, or stop all ranks before their next step, with exit code 1.",
+    ),
+    click.option(
+        "--lockstep",
+        cls=Switch,
+        help="With --on-violation stop: each step, and each checkpoint, waits for the verdict on "
+        "what came before.",
+    ),
+)
 _WHERE_TO = (
     click.option(
         "--output-dir",
@@ -146,8 +193,17 @@ _WHERE_TO = (
     ),
     click.option(
         "--overwrite",
-        is_flag=True,
-        help="Delete the traces and logs of an earlier run in the output folder.",
+        cls=Switch,
+        help="Use an output folder that is not empty; the traces and logs of an earlier run in it "
+        "are deleted.",
+    ),
+    click.option(
+        "-a",
+        "--copy-all-files",
+        "copies_files",
+        cls=Switch,
+        help="Copy the files beside the training script, and below, into the output folder, except "
+        "large ones.",
     ),
     click.option(
         "--max-trace-size",
@@ -159,14 +215,52 @@ _WHERE_TO = (
     ),
     click.option(
         "--gzip",
-        is_flag=True,
+        cls=Switch,
         help="Compress the traces, to a tenth of their size.",
+    ),
+)
+_DEBUG = click.option(
+    "-d",
+    "--debug-mode",
+    "debug",
+    cls=Switch,
+    expose_value=False,
+    is_eager=True,
+    callback=set_debug,
+    help="Show the traceback where TrainCheck has a fault, also inside the program.",
+)
+_WITHOUT_EFFECT = (
+    click.option(
+        "--disable-scan-proxy-in-args",
+        "scans_no_arguments",
+        cls=WithoutEffect,
+        reason="has no effect: arguments are never searched for proxies",
+        help="Has no effect: arguments are never searched for proxies.",
+    ),
+    click.option(
+        "--use-torch-compile",
+        "compiles",
+        cls=WithoutEffect,
+        reason="is not needed: a program that uses torch.compile runs as it would by itself",
+        help="Not needed: torch.compile works as it would by itself.",
+    ),
+    click.option(
+        "--profiling",
+        "profiles",
+        cls=WithoutEffect,
+        refused=True,
+        reason="nothing is profiled; put a profiler around the command: py-spy record "
+        "--subprocesses -o profile.svg -- traincheck-collect -p train.py",
+        help="Refused: put a profiler around the command, such as py-spy record --subprocesses.",
     ),
 )
 
 
 def collect_options(function: _Function) -> _Function:
     """Add all options of collecting; the names of their values are those of `CollectOptions.of`."""
-    for option in reversed((*_WHAT_TO_RUN, *_WHAT_TO_RECORD, *_HOW_OFTEN, *_WHERE_TO)):
+    function = torchrun_options(function)
+    recording = (*_WHAT_TO_RECORD, *_HOW_OFTEN, *_CHECKING, *_WHERE_TO)
+    for option in reversed((*_WHAT_TO_RUN, *recording, _DEBUG, *_WITHOUT_EFFECT)):
         function = option(function)
-    return function
+    # Above all others: their values may come from the file.
+    return config_options(function)

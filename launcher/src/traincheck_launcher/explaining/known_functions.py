@@ -34,7 +34,7 @@ class KnownFunctions:
 
 def known_functions(options: CollectOptions, modules: Sequence[str]) -> KnownFunctions:
     """Import modules of installed packages, and return what would be wrapped of them."""
-    finder = ModuleFinder(options.pyscript)
+    finder = ModuleFinder(options.import_folder)
     problems = list(_import_all(modules, finder))
     # These import torch.
     from traincheck_instrument.api.callables import why_not  # noqa: PLC0415

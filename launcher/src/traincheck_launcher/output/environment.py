@@ -35,9 +35,19 @@ _PLAIN_NAME = re.compile(r"[\w.+@/-]+")
 _VERSIONS = ("torch", "numpy")
 
 
-def describe(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Return the text of `env_dump.txt`."""
+def describe(
+    arguments: Sequence[str], environment: Mapping[str, str], configured: Sequence[str] = ()
+) -> str:
+    """Return the text of `env_dump.txt`.
+
+    Args:
+        arguments: The command line.
+        environment: The variables.
+        configured: A config file, and what it says, in words like those of a command line.
+    """
     lines = ["[command]", *_without_secrets(arguments), ""]
+    if configured:
+        lines += ["[config file]", *_without_secrets(configured), ""]
     lines += ["[versions]", f"python {platform.python_version()}", f"executable {sys.executable}"]
     lines += [f"platform {platform.platform()}", *_versions(), ""]
     lines += ["[folder]", os.getcwd(), "", "[environment]"]  # noqa: PTH109  as the program sees it

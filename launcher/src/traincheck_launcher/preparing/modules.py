@@ -26,9 +26,9 @@ TORCH = "torch"
 
 @attrs.frozen
 class ModuleFinder:
-    """Finds modules as the program would: beside its script, then where Python looks."""
+    """Finds modules as the program would: in its folder, then where Python looks."""
 
-    script: Path
+    folder: Path
 
     def check(self, names: Iterable[str]) -> None:
         """Make sure that each module is there, and may be recorded.
@@ -61,7 +61,7 @@ class ModuleFinder:
 
     @property
     def _path(self) -> list[str]:
-        return [str(self.script.resolve().parent), *sys.path]
+        return [str(self.folder), *sys.path]
 
     def _guess(self, name: str) -> str:
         package, _, last = name.rpartition(".")

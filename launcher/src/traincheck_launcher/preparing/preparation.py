@@ -11,8 +11,9 @@ from traincheck_instrument.api.scope import MAIN
 from traincheck_instrument.settings import Tracker
 from traincheck_instrument.source import Program
 from traincheck_launcher.preparing.modules import TORCH, ModuleFinder, modules_of
-from traincheck_launcher.preparing.program import check_shell_script, read_program
+from traincheck_launcher.preparing.program import read_program
 from traincheck_launcher.preparing.tracker_choice import tracker_for, what_is_unseen
+from traincheck_launcher.starting.choice import way_of
 from traincheck_trace_schema.cli import warn
 from traincheck_trace_schema.errors import ConfigError
 from traincheck_trace_schema.plan import Plan
@@ -58,15 +59,14 @@ def prepare(options: CollectOptions) -> Preparation:
             "--use-full-instr records all that there is, --invariants only what these need; "
             "leave out one of them"
         )
-    finder = ModuleFinder(options.pyscript)
+    finder = ModuleFinder(options.import_folder)
     finder.check(options.modules)
     selection = _selection(options)
     plan = None if selection is None else selection.plan
     modules = modules_of(options.modules, plan, finder)
     packages = [name for name in modules if name not in {TORCH, MAIN}]
-    program = read_program(options.pyscript, options.models, packages)
-    if options.shscript is not None:
-        check_shell_script(options.shscript)
+    program = read_program(options.pyscript, options.models, packages, options.import_name)
+    way_of(options).check()
     if options.tracker is not None and (unseen := what_is_unseen(options.tracker, selection)):
         warn(f"--model-tracker-style {options.tracker}: {unseen}")
     return Preparation(

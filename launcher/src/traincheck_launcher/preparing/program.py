@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import shutil
 import warnings
 from typing import TYPE_CHECKING
 
 import click
 
 from traincheck_instrument import source
+from traincheck_instrument.program.marked_main import full_name
 from traincheck_trace_schema.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,13 +27,16 @@ _TOO_DEEP = (
 )
 
 
-def read_program(script: Path, models: Sequence[str], packages: Sequence[str]) -> source.Program:
+def read_program(
+    script: Path, models: Sequence[str], packages: Sequence[str], module: str | None = None
+) -> source.Program:
     """Read a program and put its marks in.
 
     Args:
         script: Its script.
         models: Names to track.
         packages: What is recorded beside torch: if it is the user's own, it is read too.
+        module: The name that the script is run by, if it runs as a module.
 
     Raises:
         ConfigError: it cannot be read, is no Python, or assigns a name to track nowhere.
@@ -50,7 +53,8 @@ def read_program(script: Path, models: Sequence[str], packages: Sequence[str]) -
         raise ConfigError(f"--pyscript: {script} cannot be read: {error.strerror}") from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the program shows its own when it runs
-        program = source.read_program(text, script, models, packages)
+        name = None if module is None else full_name(module, str(script))
+        program = source.read_program(text, script, models, packages, module=name)
     if program.script.findings.is_too_deep:
         click.echo(f"warning: {script}: {_TOO_DEEP}", err=True)
     elif "track" not in program.by_hand:
@@ -59,20 +63,6 @@ def read_program(script: Path, models: Sequence[str], packages: Sequence[str]) -
             if name not in found:
                 raise ConfigError(_unbound(name, script, program.script.findings.bound))
     return program
-
-
-def check_shell_script(path: Path) -> None:
-    """Make sure that a shell script can be run.
-
-    Raises:
-        ConfigError: it cannot.
-    """
-    if path.is_dir():
-        raise ConfigError(f"--shscript: {path} is a folder; name the shell script")
-    if not path.exists():
-        raise ConfigError(f"--shscript: there is no file {path}")
-    if shutil.which("bash") is None:
-        raise ConfigError("--shscript: bash, which runs it, is not on PATH; install it")
 
 
 def _unbound(name: str, script: Path, bound: source.BoundNames) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from traincheck_launcher.running.tee import Tee
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import FrameType
 
@@ -26,14 +26,20 @@ _ONCE_SECONDS = 0.2  # a signal sent to a process and to its group arrives twice
 _CLEARING = ((None, 5.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 2.0))
 
 
-def run_child(argv: Sequence[str], *, env: Mapping[str, str], log: Path) -> int:
+def run_child(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    log: Path,
+    on_start: Callable[[], None] = lambda: None,
+) -> int:
     """Run a program, copy its output into `log` too, and return its exit code.
 
     Signals to this process are passed on to the program's whole group, once; what is left of the
     group then is ended. Those that this process ignores (`nohup`) stay ignored. A program that a
     signal ended gives 128 + its number, as in a shell.
     """
-    with log.open("wb", buffering=0) as copy, _Signals() as signals:
+    with log.open("ab", buffering=0) as copy, _Signals() as signals:
         process = subprocess.Popen(
             list(argv),
             env=dict(env),
@@ -42,6 +48,7 @@ def run_child(argv: Sequence[str], *, env: Mapping[str, str], log: Path) -> int:
             preexec_fn=os.setpgrp,  # noqa: PLW1509  no thread runs yet; process_group needs 3.11
         )
         signals.pass_to(process.pid)
+        on_start()  # it may start threads: no process is forked any more
         tees = [
             Tee(pipe, stream.fileno(), copy.fileno())
             for pipe, stream in ((process.stdout, sys.__stdout__), (process.stderr, sys.__stderr__))

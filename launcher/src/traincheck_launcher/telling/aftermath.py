@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from traincheck_instrument.trackers.limits import unseen_by
 from traincheck_launcher.output.folder import from_here
 from traincheck_launcher.preparing.program import NO_TRAINING_LOOP
+from traincheck_launcher.starting.choice import way_of
+from traincheck_launcher.starting.ports import taken_port
 from traincheck_launcher.telling.trace_report import report
 from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.glance import glance
@@ -28,10 +30,9 @@ def aftermath(
     folder: OutputFolder, options: CollectOptions, prepared: Preparation, code: int
 ) -> Iterator[str]:
     """Yield what is to be said, line by line."""
-    if code:
-        yield f"traincheck: the program ended with exit code {code}"
+    yield from _failure(folder, code)
     if not any(folder.traces()):
-        yield f"traincheck: no trace was written: {_why_none(options)}"
+        yield f"traincheck: no trace was written: {_why_none(folder, options)}"
         if options.shscript is None and not code:
             yield f"warning: no training step was seen; {NO_TRAINING_LOOP}"
         return
@@ -64,7 +65,20 @@ def aftermath(
             "from one that ends with exit code 0"
         )
         return
-    yield f"traincheck: next: {_next_command(where, options)}"
+    if not options.checks:  # else that is done
+        yield f"traincheck: next: {_next_command(where, options)}"
+
+
+def _failure(folder: OutputFolder, code: int) -> Iterator[str]:
+    """Yield how the program failed, if it has."""
+    if not code:
+        return
+    yield f"traincheck: the program ended with exit code {code}"
+    for port in {taken_port(output) for output in folder.outputs()} - {None}:
+        yield (
+            f"traincheck: port {port} of this machine is used by another program: choose another "
+            "with --master-port or --rdzv-endpoint, or give --standalone"
+        )
 
 
 def _run_of(folder: OutputFolder, run_id: str) -> Run:
@@ -94,10 +108,7 @@ def _next_command(where: str, options: CollectOptions) -> str:
     return f"traincheck-check -f {where} -i {files}"
 
 
-def _why_none(options: CollectOptions) -> str:
-    if options.shscript is None:
-        return "the program made no call that is recorded, or recording could not begin (see above)"
-    return (
-        f"{options.shscript} started no Python process that runs {options.pyscript} "
-        "(python -I, -S and -E are not followed), or recording could not begin in it (see above)"
-    )
+def _why_none(folder: OutputFolder, options: CollectOptions) -> str:
+    if (why := way_of(options).why_not_started(folder.entry)) is not None:
+        return why
+    return "the program made no call that is recorded, or recording could not begin (see above)"

@@ -10,6 +10,7 @@ import atexit
 import builtins
 import functools
 import os
+import runpy
 import sys
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
@@ -21,43 +22,92 @@ import attrs
 
 from traincheck_instrument.process.children import SpawnedChildren
 from traincheck_instrument.program.beginning import Beginning, end, tell
+from traincheck_instrument.program.marked_main import MarkedMain, full_name
 from traincheck_instrument.program.marked_program import marked_code
+from traincheck_instrument.program.module_search import find_module
 from traincheck_instrument.program.tracebacks import without_ours
 from traincheck_trace_schema.errors import EXIT_UNUSABLE, ConfigError
 
 if TYPE_CHECKING:
     from traincheck_instrument.settings import RecordingSettings
 
-ARGV0 = "TRAINCHECK_ARGV0"  # environment variable: the script as the user spelled it
+# Environment variables: how the user named what is run, as a script or as a module.
+ARGV0 = "TRAINCHECK_ARGV0"
+MODULE = "TRAINCHECK_MODULE"
 
 _Hook: TypeAlias = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
 
 
 def run_program(settings_path: str) -> None:
-    """Run the program that the settings name, as `python script.py` would.
+    """Run the program that the settings name, as `python script.py` or `python -m module` would.
 
     Its own exceptions leave this function; the traceback that Python then prints begins in the
     user's file. A fault of TrainCheck is told on stderr, and the program runs unrecorded; only
     settings that cannot be read end the process, with exit code 2.
     """
     settings = _read_settings(Path(settings_path))
-    spelled = os.environ.pop(ARGV0, None) or str(settings.script)
-    filename = _absolute(spelled)
-    sys.argv[0] = spelled
-    if not getattr(sys.flags, "safe_path", False):  # Python 3.11; nothing was inserted then
-        sys.path[0] = str(Path(filename).resolve().parent)
-    code = marked_code(settings, Path(filename).read_bytes(), filename)
+    script, module = os.environ.pop(ARGV0, None), os.environ.pop(MODULE, None)
+    if script is None and (module := module or settings.module) is not None:
+        program = _module(settings, module)
+    else:
+        program = _script(settings, script or str(settings.script))
     _prepare(settings)
     ending = _Ending()
     # Runs after threads have ended, and after what the program registers itself.
     atexit.register(_end, ending)
     try:
-        exec(code, _become_main(filename))  # noqa: S102  it is the user's program
+        program.run()
         ending.is_clean = True
     except BaseException as error:
         ending.is_clean = isinstance(error, SystemExit)
-        sys.excepthook = functools.partial(_show_from, code, sys.excepthook)
+        sys.excepthook = functools.partial(_show_from, program.code, sys.excepthook)
         raise
+
+
+@attrs.frozen
+class _Program:
+    """A program that is about to run."""
+
+    run: Callable[[], object]
+    code: CodeType  # what a traceback begins with
+
+
+def _script(settings: RecordingSettings, spelled: str) -> _Program:
+    """Take the identity of a script, and put the marks into it."""
+    filename = _absolute(spelled)
+    sys.argv[0] = spelled
+    _set_first_path(str(Path(filename).resolve().parent))
+    code = marked_code(settings, Path(filename).read_bytes(), filename)
+    names = {
+        "__file__": filename,
+        "__cached__": None,
+        "__loader__": SourceFileLoader("__main__", filename),
+    }
+    return _Program(lambda: exec(code, _become_main(names)), code)  # noqa: S102  it is the user's program
+
+
+def _module(settings: RecordingSettings, name: str) -> _Program:
+    """Take the identity of a module, and have the marks put into it."""
+    run_module = runpy._run_module_as_main  # type: ignore[attr-defined]  # noqa: SLF001  it is `-m`
+    sys.argv[0] = "-m"  # which runpy replaces
+    _set_first_path(os.getcwd())  # noqa: PTH109  as Python does
+    spec = find_module(full_name(name, str(settings.script)), sys.path)
+    try:
+        if spec is not None and spec.origin is not None:
+            MarkedMain(settings, full_name(name, spec.origin), spec.origin).install()
+    except (OSError, SyntaxError):  # runpy says so
+        pass
+
+    def run() -> None:
+        _become_main({})
+        run_module(name)
+
+    return _Program(run, run_module.__code__)
+
+
+def _set_first_path(folder: str) -> None:
+    if not getattr(sys.flags, "safe_path", False):  # Python 3.11; nothing was inserted then
+        sys.path[0] = folder
 
 
 @attrs.define
@@ -96,18 +146,13 @@ def _absolute(spelled: str) -> str:
     return spelled if Path(spelled).is_absolute() else f"{Path.cwd()}/{spelled}"
 
 
-def _become_main(filename: str) -> dict[str, Any]:
+def _become_main(facts: dict[str, Any]) -> dict[str, Any]:
     """Put a new `__main__` in place of the entry script's, and return its namespace."""
     main = ModuleType("__main__")
     names = vars(main)
     if "__annotations__" in vars(sys.modules["__main__"]):  # Python 3.13 and earlier
         names["__annotations__"] = {}
-    names |= {
-        "__builtins__": builtins,
-        "__file__": filename,
-        "__cached__": None,
-        "__loader__": SourceFileLoader("__main__", filename),
-    }
+    names |= {"__builtins__": builtins, **facts}
     _keep_alive(sys.modules["__main__"])
     sys.modules["__main__"] = main
     return names

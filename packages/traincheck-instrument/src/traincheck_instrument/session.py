@@ -16,6 +16,9 @@ from traincheck_instrument.api.installer import ApiInstaller
 from traincheck_instrument.api.observation import phases_of_sampler
 from traincheck_instrument.contexts.context_managers import ContextManagers
 from traincheck_instrument.current import Current
+from traincheck_instrument.gate.checkpoints import Checkpoints
+from traincheck_instrument.gate.gate import Gate
+from traincheck_instrument.gate.verdicts import Verdicts
 from traincheck_instrument.process.identity import Identity
 from traincheck_instrument.process.meshes import Meshes
 from traincheck_instrument.program.recursion_limit import RecursionLimit
@@ -33,7 +36,7 @@ from traincheck_trace_schema.plan_file import read_plan
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from traincheck_instrument.settings import RecordingSettings
+    from traincheck_instrument.settings import Guard, RecordingSettings
 
 
 class Session:
@@ -83,8 +86,22 @@ class Session:
         )
         self._has_news = False  # for the header
         self._api = ApiInstaller(self.recorder, choice, on_change=self._note_news)
+        self._gate = None if settings.guard is None else self._guarded(settings.guard)
+        gate, steps.gate = self._gate, None if self._gate is None else self._gate.begin_step
+        self._checkpoints = None if gate is None else Checkpoints(lambda: gate.save(clock.step))
         on_first = functools.partial(self._note_steps_from, "model")
         self.model_steps = ModelSteps(self.recorder.steps, self.recorder.faults, on_first)
+
+    def _guarded(self, guard: Guard) -> Gate:
+        """Return the gate that steps and checkpoints pass."""
+        return Gate(
+            guard=guard,
+            verdicts=Verdicts(guard.progress, self._settings.run_id),
+            shard=self._shard,
+            work=self.recorder.work,
+            rank=lambda: self._identity.rank,
+            close=self._end_trace,
+        )
 
     def install(self) -> None:
         """Put wrappers and trackers in place, all or none."""
@@ -100,6 +117,8 @@ class Session:
                 self.model_steps.follow_marks()
             if self._steps_from is None or self._settings.watches_evaluation:
                 self.model_steps.install()
+            if self._checkpoints is not None:
+                self._checkpoints.install()  # around what records them
             if not self._identity.is_worker:  # one that records nothing leaves no file
                 self._shard.open()
         except BaseException:
@@ -111,6 +130,8 @@ class Session:
 
     def uninstall(self) -> None:
         """Take wrappers and trackers away, what came last first: one may stand on another."""
+        if self._checkpoints is not None:
+            self._checkpoints.uninstall()
         self.model_steps.uninstall()
         self.recorder.registrations.uninstall()
         self.recorder.swaps.uninstall()
@@ -122,14 +143,27 @@ class Session:
 
     def close(self, *, clean: bool) -> None:
         """Write what was recorded; with a footer, if the process comes to a clean end."""
+        self._end_recording(clean=clean)
+        if self._gate is not None:
+            self._gate.leave()
+        self.uninstall()
+        self._shard.close(self._footer if clean else None)
+
+    def _end_recording(self, *, clean: bool) -> None:
         if clean:
             self.recorder.steps.end()
         self.recorder.stop()
         if not self._identity.is_worker:
             self._api.tell_news()
             self._tell_what_is_new()
-        self.uninstall()
-        self._shard.close(self._footer if clean else None)
+
+    def _end_trace(self) -> None:
+        """Write what was recorded, and the footer, while the program goes on to its end."""
+        try:
+            self._end_recording(clean=True)
+            self._shard.close(self._footer)
+        except Exception as error:  # noqa: BLE001  training must not feel our faults
+            self.recorder.faults.contain("the end of the trace", error)
 
     def note_step_mark(self) -> None:
         """Take note that a mark begins a step: from now on no call of a model does."""

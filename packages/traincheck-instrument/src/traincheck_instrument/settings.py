@@ -17,10 +17,19 @@ TensorFormat: TypeAlias = Literal["hash", "stats", "full"]
 
 
 @attrs.frozen(kw_only=True)
+class Guard:
+    """A check that follows the run, and stops it where it finds what makes it fail."""
+
+    progress: Path  # the file in which it tells how far it is
+    lockstep: bool = False  # steps and checkpoints wait for the verdict on what came before
+
+
+@attrs.frozen(kw_only=True)
 class RecordingSettings:
     """How a run is recorded. Paths are absolute, so that a process may stand in any folder."""
 
     script: Path | None = None  # None: the program began the recording itself
+    module: str | None = None  # the script runs as this module, as `python -m` runs one
     output_dir: Path
     run_id: str
     models: tuple[str, ...] = ()  # names in the script, as "model" or "self.model"
@@ -36,6 +45,7 @@ class RecordingSettings:
     max_trace_bytes: int | None = None  # of all traces together; None: as many as there are
     steps_from: Literal["source", "hand"] | None = None  # who marks the steps, if anybody does
     watches_evaluation: bool = False  # nothing marks it: calls of tracked models tell
+    guard: Guard | None = None  # None: nothing stops the run
     by_hand: tuple[str, ...] = ()  # our functions that a file of the program calls itself
 
     @classmethod

@@ -16,14 +16,19 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
 
 import click
 
-from traincheck_trace_schema.errors import EXIT_CLEAN, EXIT_UNUSABLE, ConfigError, TraincheckError
+from traincheck_trace_schema.errors import (
+    DEBUG,
+    EXIT_CLEAN,
+    EXIT_UNUSABLE,
+    ConfigError,
+    TraincheckError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-DEBUG = "TRAINCHECK_DEBUG"  # environment variable: show the traceback of a fault of ours
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -227,12 +232,13 @@ def debug_option(function: _Function) -> _Function:
         is_flag=True,
         expose_value=False,
         is_eager=True,
-        callback=_set_debug,
+        callback=set_debug,
         help="Show the traceback where TrainCheck, or a plugin, has a fault.",
     )(function)
 
 
-def _set_debug(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001  click's signature
+def set_debug(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001  click's signature
+    """Show tracebacks of our faults if it is asked for, also in processes that we start."""
     if is_asked and not ctx.resilient_parsing:
         os.environ[DEBUG] = "1"
 

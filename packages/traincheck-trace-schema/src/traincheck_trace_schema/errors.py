@@ -7,6 +7,8 @@ EXIT_VIOLATIONS = 1
 EXIT_UNUSABLE = 2
 EXIT_INCOMPLETE = 3
 
+DEBUG = "TRAINCHECK_DEBUG"  # environment variable: show the traceback of a fault of ours
+
 
 class TraincheckError(Exception):
     """Input or arguments that cannot be used; the message says where and what to do."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,15 +12,9 @@ from traincheck_trace_schema.cli import (
     debug_option,
     given_traces,
     growing_trace_options,
-    note,
     warn,
 )
 from traincheck_trace_schema.errors import TraceError
-
-if TYPE_CHECKING:
-    from traincheck_check.commands.interruption import Interruption
-    from traincheck_check.commands.telling import Telling
-    from traincheck_check.judging.following import Following
 
 _EXAMPLES = """\b
 Examples:
@@ -27,11 +22,12 @@ Examples:
   traincheck-onlinecheck -f trace -i invariants.json --exit-on-idle 300 -o results
 """
 _POLL_SECONDS = 0.1
-_WAITING_SECONDS = 2.0  # after which it is told that there is nothing yet
 _IDLE_SECONDS = 60.0  # of --exit-on-idle without a number: loading and checkpoints take some
 _GROUPS = GROUPS | {
-    "How it ends": ("exit_on_idle", *GROUPS["How it ends"]),
-    "How it follows": ("run_id", "rank_timeout", "report_interval", "verbose"),
+    "How it ends": ("exit_on_idle", "until_eof", *GROUPS["How it ends"]),
+    "How it follows": (
+        *("run_id", "rank_timeout", "poll_seconds", "report_interval", "progress", "verbose"),
+    ),
 }
 
 
@@ -50,6 +46,12 @@ _GROUPS = GROUPS | {
     help="End when nothing new has come for so long (without a number: 60).  [default: wait while "
     "a process may go on]",
 )
+@click.option(
+    "--until-eof",
+    is_flag=True,
+    help="The run is over when standard input ends, and not before: for a program that starts the "
+    "check, and knows.",
+)
 @click.option("--run-id", help="The run to wait for.  [default: the first that is there]")
 @click.option(
     "--rank-timeout",
@@ -58,6 +60,20 @@ _GROUPS = GROUPS | {
     metavar="SECONDS",
     help="Compare the others without a rank that is silent for so long while they go on.  "
     "[default: 60]",
+)
+@click.option(
+    "--poll-seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=_POLL_SECONDS,
+    metavar="SECONDS",
+    help="How soon it is looked again after something new has come; where nothing comes, a "
+    "twentieth of the silence, up to 0.1.  [default: 0.1]",
+)
+@click.option(
+    "--progress",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Tell in this file how far the check has come, for programs that wait for its verdict.",
 )
 @click.option(
     "--report-interval-seconds",
@@ -76,7 +92,10 @@ def onlinecheck(**values: Any) -> int:
 
     Exits as traincheck-check does.
     """
-    from traincheck_check.commands.interruption import Interruption  # noqa: PLC0415  --help: no need
+    from traincheck_check.commands.announcing import Announcing  # noqa: PLC0415  --help: no need
+    from traincheck_check.commands.attending import Attending  # noqa: PLC0415
+    from traincheck_check.commands.end_of_input import EndOfInput  # noqa: PLC0415
+    from traincheck_check.commands.interruption import Interruption  # noqa: PLC0415
     from traincheck_check.commands.preparation import prepared  # noqa: PLC0415
     from traincheck_check.commands.telling import SHOWN, Pulse, Telling  # noqa: PLC0415
     from traincheck_check.judging.following import Following, Waiting  # noqa: PLC0415
@@ -98,51 +117,30 @@ def onlinecheck(**values: Any) -> int:
             every=values["report_interval"],
             pulse=Pulse(is_on=values["verbose"]),
         )
+        announcing = Announcing(values["progress"], following, session.limits)
+        announcing.begin()
+        attending = Attending(
+            telling=telling,
+            announcing=announcing,
+            interruption=interruption,
+            end_of_input=EndOfInput() if values["until_eof"] else None,
+            poll_seconds=values["poll_seconds"],
+        )
         try:
-            _follow(following, telling, interruption)
+            attending.follow(following)
         except TraceError as error:
             if following.run.shards:  # nobody is to wait for the end of what has ended
                 following.stop(str(error))
                 telling.tell()
             raise
+        finally:
+            announcing.announce(is_running=False)
         report = telling.tell()
         telling.tell_notes()
         for text in report.warnings:
             warn(text)
         session.show(report)
         return session.end([report.outcome])
-
-
-def _follow(following: Following, telling: Telling, interruption: Interruption) -> None:
-    """Judge and tell until the run is over, or somebody asks for the end.
-
-    Raises:
-        TraceError: There was no trace, or it can't be followed.
-    """
-    paths = ", ".join(map(str, following.paths))
-    is_awaited = False
-    while not interruption.is_asked_for:
-        for _ in following.advance():
-            telling.now_and_then()
-            if interruption.is_asked_for:
-                note("asked to end; what was read so far is checked")
-                following.stop("the check was asked to end before it had read all that is there")
-                return
-        if following.run.shards:
-            telling.now_and_then()
-        elif not is_awaited and following.run.idle_seconds > _WAITING_SECONDS:
-            is_awaited = True
-            note(f"waiting for a trace in {paths}")
-        if (why := following.why_over()) is not None:
-            if why:
-                note(f"{why}; what was read is checked")
-            break
-        interruption.wait(_POLL_SECONDS)
-    else:
-        note("asked to end; what was read so far is checked")
-    following.finish()
-    if not following.run.shards:
-        raise TraceError(f"{paths}: no trace came")
 
 
 def main() -> None:

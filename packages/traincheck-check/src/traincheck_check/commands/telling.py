@@ -143,7 +143,7 @@ def show_text(new: Sequence[Violation], folder: Path) -> None:
     for each in new[:_SHOWN]:
         known = " (known)" if each.known else ""
         what = each.happened or f"Broken: {each.text_description}"
-        say(f"{when(each.first)}, rank {each.first.rank}{known}: {what}")
+        say(f"violation: {when(each.first)}, rank {each.first.rank}{known}: {what}")
     if (more := len(new) - _SHOWN) > 0:
         say(f"and {more} more, see {folder / SUMMARY_NAME}")
 

@@ -46,10 +46,13 @@ class Threshold:
 
     def is_failure(self, outcome: Outcome) -> bool:
         """Whether enough was broken for the check to fail."""
+        return self.is_reached(failed=outcome.summary.failed, new=outcome.new)
+
+    def is_reached(self, *, failed: int, new: int) -> bool:
+        """Whether so many broken invariants, of which so many are not known, are enough."""
         if self.fail_on == "any":
-            return outcome.summary.failed > 0
-        least = 1 if self.fail_on == "new" else self.fail_on
-        return outcome.new >= least
+            return failed > 0
+        return new >= (1 if self.fail_on == "new" else self.fail_on)
 
     def is_judged(self, outcome: Outcome) -> bool:
         """Whether "no violation" says something: the trace is whole, and enough applied."""

@@ -6,18 +6,19 @@ import os
 import socket
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from traincheck_check.judging.judge import Checked, Judge
-from traincheck_trace_schema.reading import open_live
+from traincheck_trace_schema.progress import JudgedProcess
+from traincheck_trace_schema.reading import StreamItem, open_live
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from traincheck_check.judging.claims import Claims
-    from traincheck_trace_schema.reading import LiveRun, Shard
+    from traincheck_trace_schema.reading import LiveRun, Shard, WindowEnd
 
 PATIENCE_SECONDS = 10.0  # after the last process died, or the folders vanished: one may come back
 _ITEMS_AT_ONCE = 256  # after which it is looked whether something is to be told
@@ -58,6 +59,7 @@ class Following:
         )
         self._judge = Judge(self.run, claims)
         self._processes = _Processes()
+        self._last: dict[int, Mapping[str, Any]] = {}  # record of each process that was judged
         self.records = 0
 
     @property
@@ -74,6 +76,12 @@ class Following:
         """Return what was found out so far."""
         return self._judge.checked()
 
+    def broken(self) -> tuple[int, int]:
+        """Return how many invariants are broken so far, and how many of these are not known."""
+        checked = self.checked()
+        broken = [each.invariant.id for each in checked.findings if each.violations]
+        return len(broken), sum(each not in checked.claims.known for each in broken)
+
     def advance(self) -> Iterator[None]:
         """Judge what has become available; yields now and then, so that it can be told.
 
@@ -81,7 +89,7 @@ class Following:
             TraceError: What is there can't be followed.
         """
         for item in self.run.poll():
-            self._judge.take(item)
+            self._take(item)
             self.records += 1
             if self.records % _ITEMS_AT_ONCE == 0:
                 yield
@@ -113,8 +121,30 @@ class Following:
             TraceError: as `advance`.
         """
         for item in self.run.finish():
-            self._judge.take(item)
+            self._take(item)
         self._judge.finish(is_complete=not self.run.incomplete_because())
+
+    def _take(self, item: StreamItem | WindowEnd) -> None:
+        self._judge.take(item)
+        if isinstance(item, StreamItem) and "seq" in item.record:
+            self._last[item.process] = item.record
+
+    def judged(self) -> tuple[JudgedProcess, ...]:
+        """Say of each process how much of it was judged."""
+        nothing: Mapping[str, Any] = {}
+        lasts = (self._last.get(process.index, nothing) for process in self.run.processes)
+        return tuple(
+            JudgedProcess(
+                shard=process.shard.path.name,
+                rank=process.header.rank,
+                restart=process.header.restart,
+                size=process.file.seen_size,
+                seq=last.get("seq", -1),
+                step=last.get("step", -1),
+                ended=process.has_ended and process.findings.has_footer,
+            )
+            for process, last in zip(self.run.processes, lasts, strict=True)
+        )
 
     def stop(self, why: str) -> None:
         """End without the rest, and say why."""

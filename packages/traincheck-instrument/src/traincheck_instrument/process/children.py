@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from traincheck_instrument.program.after_import import AfterImport
 from traincheck_instrument.program.beginning import Beginning, tell
+from traincheck_instrument.program.marked_main import MarkedMain
 from traincheck_instrument.program.marked_program import marked_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from traincheck_instrument.settings import RecordingSettings
 
@@ -29,7 +31,7 @@ except Exception as error:
     import sys
     sys.stderr.write(f"traincheck: {{sys.executable}} runs a process unrecorded: {{error}}\\n")
 else:
-    carry_on({document!r}, {main!r})
+    carry_on({document!r}, {main!r}, {module!r})
 """
 
 
@@ -57,7 +59,7 @@ class SpawnedChildren:
         def get_preparation_data(name: str) -> dict[str, Any]:
             data = original(name)
             with contextlib.suppress(Exception):  # the process runs unrecorded
-                data[_KEY] = _CarryOn(self._text(data.get("init_main_from_path")))
+                data[_KEY] = _CarryOn(self._text(data))
             return data
 
         spawn.get_preparation_data = get_preparation_data
@@ -74,8 +76,11 @@ class SpawnedChildren:
                 spawn.get_preparation_data = original
             self._replaced = None
 
-    def _text(self, main: str | None) -> str:
-        return _CARRY_ON.format(document=self._settings.text(), main=main)
+    def _text(self, data: Mapping[str, Any]) -> str:
+        module, main = data.get("init_main_from_name"), data.get("init_main_from_path")
+        if module is not None:
+            main = getattr(sys.modules["__main__"], "__file__", None)
+        return _CARRY_ON.format(document=self._settings.text(), main=main, module=module)
 
 
 class _CarryOn:
@@ -88,19 +93,23 @@ class _CarryOn:
         return exec, (self._text, {})
 
 
-def carry_on(document: str, main: str | None) -> None:
+def carry_on(document: str, main: str | None, module: str | None = None) -> None:
     """Begin to record this process; called in a child, before anything of the program runs there.
 
     Args:
         document: The settings.
         main: The script of the program, which `multiprocessing` is about to run again.
+        module: Its full name, if it runs as a module.
     """
     try:
         from traincheck_instrument.settings import RecordingSettings  # noqa: PLC0415  heavy
 
         settings = RecordingSettings.of_text(document)
         if main is not None and settings.script is not None:
-            _mark_main(settings, main)
+            if module is None:
+                _mark_main(settings, main)
+            else:
+                MarkedMain(settings, module, main).install()
         Beginning(settings, is_child=True).install()
         SpawnedChildren(settings).install()
     except Exception as error:  # noqa: BLE001  a fault of ours never stops the program

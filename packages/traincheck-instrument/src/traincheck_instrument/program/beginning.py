@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from typing import TYPE_CHECKING
 
 from traincheck_instrument.api.imports import ImportFollower
 from traincheck_instrument.current import Current
 from traincheck_instrument.program.after_import import AfterImport
 from traincheck_instrument.recorder.interruptions import is_interruption
+from traincheck_trace_schema.errors import DEBUG
 
 if TYPE_CHECKING:
     from traincheck_instrument.settings import RecordingSettings
@@ -61,3 +63,5 @@ def tell(what: str, error: Exception) -> None:
     if is_interruption(error):
         raise error
     sys.stderr.write(f"traincheck: {what}: {type(error).__name__}: {error}\n")
+    if os.environ.get(DEBUG):
+        traceback.print_exception(error)

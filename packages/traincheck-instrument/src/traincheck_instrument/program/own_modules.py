@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traincheck_instrument.current import Current
+from traincheck_instrument.program.module_search import found_after
 from traincheck_instrument.recorder.interruptions import is_interruption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
 
@@ -42,17 +43,10 @@ class OwnModules(MetaPathFinder):
         """Find a module as if this finder were not there."""
         if not self._own.may_hold(fullname, path):
             return None
-        others = (finder for finder in self._others() if hasattr(finder, "find_spec"))
-        found = (finder.find_spec(fullname, path, target) for finder in others)
-        spec = next((one for one in found if one is not None), None)
+        spec = found_after(self, fullname, path, target)
         if spec is not None and self._is_to_be_read(spec):
             spec.loader = _MarkingLoader(fullname, str(spec.origin), self._rewrite)
         return spec
-
-    def _others(self) -> Iterator[MetaPathFinder]:
-        for finder in list(sys.meta_path):
-            if finder is not self:
-                yield finder  # type: ignore[misc]  # a protocol of the type stubs
 
     def _is_to_be_read(self, spec: ModuleSpec) -> bool:
         if type(spec.loader) is not SourceFileLoader or spec.origin is None:

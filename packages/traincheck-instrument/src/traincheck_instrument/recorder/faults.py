@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from collections.abc import Callable
 import attrs
 
 from traincheck_instrument.recorder.interruptions import is_interruption
+from traincheck_trace_schema.errors import DEBUG
 
 
 @attrs.define(eq=False)
@@ -27,7 +29,8 @@ class Faults:
         """
         try:
             if not (self.strict or is_interruption(error)):
-                self._tell(doing, type(error).__name__, _in_words(doing, error))
+                if self._tell(doing, type(error).__name__, _in_words(doing, error)):
+                    _show_if_asked(error)
                 return
         except RecursionError:
             self._waiting.append(doing)
@@ -44,11 +47,19 @@ class Faults:
             doing = self._waiting.pop()
             self._tell(doing, "RecursionError", f"{doing}: RecursionError: the stack was full")
 
-    def _tell(self, doing: str, kind: str, detail: str) -> None:
+    def _tell(self, doing: str, kind: str, detail: str) -> bool:
+        """Report a fault, and say whether it is the first of its kind, which is told."""
         self.report(detail)
-        if (doing, kind) not in self._told:
-            self._told.add((doing, kind))
-            sys.stderr.write(f"traincheck: not recorded, training goes on: {detail}\n")
+        if (doing, kind) in self._told:
+            return False
+        self._told.add((doing, kind))
+        sys.stderr.write(f"traincheck: not recorded, training goes on: {detail}\n")
+        return True
+
+
+def _show_if_asked(error: Exception) -> None:
+    if os.environ.get(DEBUG):
+        traceback.print_exception(error)
 
 
 def _in_words(doing: str, error: Exception) -> str:

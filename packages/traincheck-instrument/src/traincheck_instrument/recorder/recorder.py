@@ -63,13 +63,13 @@ class Recorder:
         variables = Variables(self._encode, self.optimizers, self._convert, wanted)
         self._observer = Observer(variables, self._journal)
         self.overhead = Overhead(lambda: shard.writer_ns)
-        self._work = Work(self.thread, self.faults, self.overhead)
+        self.work = Work(self.thread, self.faults, self.overhead)
         looking = Looking(self.thread, self._journal)
-        noticing = Noticing(clock, self.thread, self._work, self._observer)
+        noticing = Noticing(clock, self.thread, self.work, self._observer)
         self.tracker = make_tracker(tracker, noticing)
         self.swaps = SwapPatch(self.tracker, variables, self.faults)
         self.registrations = Registrations(variables.note_part)
-        self.steps = Steps(clock, self._journal, self._observer, looking, self._work, self.tracker)
+        self.steps = Steps(clock, self._journal, self._observer, looking, self.work, self.tracker)
         write = TextEncoder(self._encode).__call__  # bound once
         self.calls = Calls(
             clock,
@@ -77,7 +77,7 @@ class Recorder:
             self._observer,
             self.optimizers,
             looking,
-            self._work,
+            self.work,
             self.contexts,
             self.steps,
             write,
@@ -107,19 +107,19 @@ class Recorder:
                 self.tracker.adopt(inner, name)
                 self.on_tracked(type(inner))
 
-        self._work.take("the tracking of a model", take)
+        self.work.take("the tracking of a model", take)
 
     def _convert(self, parameter: torch.nn.Parameter) -> None:
         self.tracker.convert(parameter)
 
     def tell_loss(self, detail: str) -> None:
         """Say that something was not recorded here."""
-        self._work.take("a loss", lambda: self._journal.gap("fault", detail))
+        self.work.take("a loss", lambda: self._journal.gap("fault", detail))
 
     def leave_out(self, why: str) -> None:
         """Say that what other threads do now may not be recorded, if there are some."""
         if self._has_threads and self.clock.is_recording:
-            self._work.take("a pause", lambda: self._leave_out(why))
+            self.work.take("a pause", lambda: self._leave_out(why))
 
     def _leave_out(self, why: str) -> None:
         self._journal.gap("sampling", why)
@@ -144,5 +144,5 @@ class Recorder:
 
     def stop(self) -> None:
         """Record nothing any more; wrappers that torch has wrapped in turn stay in place."""
-        self._work.take("the end of the recording", self.faults.tell_waiting)
+        self.work.take("the end of the recording", self.faults.tell_waiting)
         self.clock.stop()

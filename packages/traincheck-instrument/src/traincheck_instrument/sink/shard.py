@@ -74,6 +74,7 @@ class Shard:
         self._writer = self._new_writer()
         self.writer_ns = 0  # CPU time of the thread that writes
         self._flushed = 0.0  # when that was last asked for
+        self._awaited: deque[threading.Event] = deque()  # by those who wait for the disk
         self._is_stopped = False  # nothing is taken any more
         self._is_closed = False
 
@@ -90,6 +91,11 @@ class Shard:
     def path(self) -> Path:
         """The file that this process writes."""
         return self._writer.file.path
+
+    @property
+    def size(self) -> int:
+        """How many bytes were written to it."""
+        return self._writer.file.size
 
     @property
     def is_open(self) -> bool:
@@ -144,6 +150,18 @@ class Shard:
             self._flushed = now
             self._wake.set()
 
+    def write_out(self, seconds: float) -> int | None:
+        """Have all written that was taken so far; return the number of the last record.
+
+        None: after so many seconds it is not, or something is lost, or nothing is taken any more.
+        """
+        if self._thread is None or self._is_stopped:
+            return None
+        is_written = threading.Event()
+        self._awaited.append(is_written)
+        self._wake.set()
+        return self._writer.last_number() if is_written.wait(seconds) else None
+
     def close(self, footer: Callable[[Mapping[str, int]], Record] | None) -> None:
         """Write what was taken, then, at a clean end, the `footer` of the counts of records."""
         if self._thread is None or self._is_closed:
@@ -169,7 +187,10 @@ class Shard:
         try:
             while not (self._is_closed or self._is_over()):
                 self._wake.wait(_FLUSH_SECONDS)
+                awaited = [self._awaited.popleft() for _ in range(len(self._awaited))]
                 self._write_waiting()
+                for each in awaited:
+                    each.set()
                 self.writer_ns = time.thread_time_ns()
             self._write_waiting()
         except Exception as error:  # noqa: BLE001  a fault of ours ends the trace, not the training

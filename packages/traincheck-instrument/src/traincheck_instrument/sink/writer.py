@@ -58,6 +58,13 @@ class Writer:
         """Whether the file has to say yet that records are missing."""
         return bool(self._losses) or self._owes_ending
 
+    def last_number(self) -> int | None:
+        """Return the number of the last record in the file; None if the file lacks some."""
+        if self._last is None or self.has_ended or self.has_loss:
+            return None
+        number: int = record_of(self._last)["seq"]
+        return number
+
     def write(self, records: Sequence[Line]) -> None:
         """Append records, or after the end of the trace none; tell what was lost before."""
         if self._ending is not None:

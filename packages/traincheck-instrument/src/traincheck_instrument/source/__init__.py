@@ -1,7 +1,7 @@
 """The source layer: reads a program, and puts the marks of steps and stages into it."""
 
 from traincheck_instrument.source.own_files import OwnFiles
-from traincheck_instrument.source.program import Program, read_program
+from traincheck_instrument.source.program import Program, folder_of_imports, read_program
 from traincheck_instrument.source.rewriting import (
     Findings,
     FoundLoop,
@@ -19,6 +19,7 @@ __all__ = [
     "OwnFiles",
     "Program",
     "Rewritten",
+    "folder_of_imports",
     "read_program",
     "rewrite",
 ]

@@ -49,8 +49,24 @@ class Program:
         return any(loop.kind == kind for file in self.files for loop in file.findings.loops)
 
 
+def folder_of_imports(script: Path, module: str | None = None) -> Path:
+    """Return the folder in which the modules of a program's own are.
+
+    Args:
+        script: The path of its script.
+        module: The full name of the script, if it runs as a module; it ends in `.__main__` if the
+            module is a package.
+    """
+    return script.resolve().parents[0 if module is None else module.count(".")]
+
+
 def read_program(
-    source: bytes, script: Path, models: Sequence[str], packages: Sequence[str] = ()
+    source: bytes,
+    script: Path,
+    models: Sequence[str],
+    packages: Sequence[str] = (),
+    *,
+    module: str | None = None,
 ) -> Program:
     """Read a program, and put the marks in, as it is done when it runs.
 
@@ -59,12 +75,13 @@ def read_program(
         script: Its path; the modules are looked for beside it.
         models: Names to track; where the script does not assign one, the modules may.
         packages: Packages of the user's whose modules are read too, wherever they lie.
+        module: The full name of the script, if it runs as a module.
 
     Raises:
         ConfigError: the script is no Python.
     """
-    own = OwnFiles(str(script.resolve().parent), tuple(packages), tuple(models))
-    imported = dict(_imported_files(source, script.resolve(), own))
+    own = OwnFiles(str(folder_of_imports(script, module)), tuple(packages), tuple(models))
+    imported = dict(_imported_files(source, script.resolve(), own, module or ""))
     by_hand = frozenset[str]().union(*(marks_by_hand(one) for _, one in imported.values()))
     rewritten = rewrite(source, str(script), models, by_hand=by_hand)
     by_hand |= rewritten.findings.by_hand
@@ -82,12 +99,17 @@ def read_program(
 
 
 def _imported_files(
-    source: bytes, script: Path, own: OwnFiles
+    source: bytes, script: Path, own: OwnFiles, name: str
 ) -> Iterator[tuple[Path, tuple[bytes, Script]]]:
-    """Yield the modules that a script, and what it imports, import; what can't be read is none."""
+    """Yield the modules that a script, and what it imports, import; what can't be read is none.
+
+    The packages around a script that runs as a module, `name`, are imported before it.
+    """
     folders = [Path(folder) for folder in own.folders()]
     parsed = _parsed(source, script)
-    waiting = [] if parsed is None else list(_imports(parsed.tree, script, "", folders))
+    waiting = list(_files_of(name.split("."), folders)) if name else []
+    if parsed is not None:
+        waiting += _imports(parsed.tree, script, name, folders)
     seen = {script}
     while waiting:
         path, module = waiting.pop()

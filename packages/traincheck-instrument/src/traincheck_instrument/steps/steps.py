@@ -29,13 +29,21 @@ class Steps:
     before_step: Callable[[], None] = lambda: None  # as cheap as a step may be short
     tell_header: Callable[[], None] = lambda: None
     budget: Budget | None = None
+    gate: Callable[[int, int], None] | None = None  # step, micro-step: a run that is checked waits
     is_due: bool = False  # the end of a pause, or of a loss, is to be told before the next record
     _is_awake: bool = True
     _has_lost: bool = False
 
     def start_step(self, *, accumulating: bool = False) -> None:
-        """Begin a pass through the body of the training loop."""
+        """Begin a pass through the body of the training loop.
+
+        Raises:
+            StoppedByCheck: the run is checked while it goes on, and is to end here.
+        """
+        before = self.clock.place
         self._work.take("the begin of a step", lambda: self._start(accumulating=accumulating))
+        if self.gate is not None and self.clock.place is not before:
+            self.gate(self.clock.step, self.clock.micro_step)
 
     def end(self) -> None:
         """End the last step, at the end of the run; what the program has let go is not missed."""

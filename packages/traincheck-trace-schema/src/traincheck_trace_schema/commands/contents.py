@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from traincheck_trace_schema.commands.document_screen import (
     invariant_lines,
     plan_lines,
+    progress_lines,
     summary_lines,
     suppression_lines,
     verdict_lines,
@@ -21,7 +22,7 @@ from traincheck_trace_schema.validation.recognition import recognise
 from traincheck_trace_schema.validation.text import Lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from traincheck_trace_schema.commands.screen import Screen
@@ -65,12 +66,15 @@ def _document_lines(path: Path, screen: Screen) -> Iterator[str] | None:
     if first is None:
         return iter([f"{path}: empty"])
     found = recognise(path, first)
-    if found.document == "invariants":
-        return invariant_lines(path, screen)
-    if found.document == "plan":
-        return plan_lines(path, screen)
-    if found.document == "suppressions":
-        return suppression_lines(path, screen)
     if found.document == "results":
         return verdict_lines(path, screen) if found.whole is None else summary_lines(path, screen)
-    return None
+    lines_of = _LINES.get(found.document)
+    return None if lines_of is None else lines_of(path, screen)
+
+
+_LINES: Mapping[str, Callable[[Path, Screen], Iterator[str]]] = {
+    "invariants": invariant_lines,
+    "plan": plan_lines,
+    "suppressions": suppression_lines,
+    "progress": progress_lines,
+}

@@ -1,4 +1,4 @@
-"""What `traincheck-schema show` tells of invariants, suppressions, plans and results."""
+"""What `traincheck-schema show` tells of documents that are no traces."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from traincheck_trace_schema.commands.screen import counted
 from traincheck_trace_schema.invariant_file import read_invariant_files
 from traincheck_trace_schema.plan_file import read_plan
+from traincheck_trace_schema.progress_file import read_progress
 from traincheck_trace_schema.results_file import read_summary, read_verdicts
 from traincheck_trace_schema.suppression_file import read_suppressions
 
@@ -87,6 +88,26 @@ def plan_lines(path: Path, screen: Screen) -> Iterator[str]:
         "Variables",
         ("role", "attributes"),
         [(each.role, ", ".join(each.attributes)) for each in plan.variables],
+    )
+
+
+def progress_lines(path: Path, screen: Screen) -> Iterator[str]:
+    """Yield the lines about how far a check has come."""
+    progress = read_progress(path)
+    state = "goes on" if progress.running else "has ended"
+    yield f"{path}: a check that {state}"
+    yield from screen.facts(
+        {
+            "run": progress.run_id or "none yet",
+            "process": f"{progress.pid} on {progress.host}",
+            "violations": f"{progress.violations:,}",
+            "fails": "yes" if progress.fails else "no",
+        }
+    )
+    yield from screen.section(
+        "Processes",
+        ("rank", "step", "record", "file"),
+        [(each.rank, each.step, each.seq, each.shard) for each in progress.processes],
     )
 
 

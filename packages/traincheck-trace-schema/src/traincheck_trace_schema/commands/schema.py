@@ -15,7 +15,7 @@ from traincheck_trace_schema.cli import TraincheckCommand
     help="Of the document, as 1.0; the one that is written today if left out.",
 )
 def schema(name: str, of_version: str | None) -> None:
-    """Print the JSON Schema of NAME: trace, invariants, plan, results or suppressions.
+    """Print the JSON Schema of NAME: trace, invariants, plan, results, suppressions, progress.
 
     That of a trace, of invariants or of suppressions describes one line of such a file.
 

@@ -26,7 +26,7 @@ _TOP = 10
 @click.option("-a", "--all", "is_all", is_flag=True, help="Show every row.")
 @click.option("--strict", is_flag=True, help="Refuse a trace at the first line that is no record.")
 def show(paths: tuple[Path, ...], *, top: int, is_all: bool, strict: bool) -> None:
-    """Say what is in a trace, an invariant file, a plan, results or suppressions.
+    """Say what is in a trace, invariants, a plan, results, suppressions or progress.
 
     PATH is a file, or a folder, with its subfolders; shards of one run are shown as one. Of a
     trace: processes, steps, stages, functions by number of calls, variables, gaps.

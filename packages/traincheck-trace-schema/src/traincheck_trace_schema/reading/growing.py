@@ -46,6 +46,11 @@ class GrowingFile(LineReader):
     _unreadable_since: float | None = attrs.field(init=False, default=None)
 
     @property
+    def seen_size(self) -> int:
+        """How many bytes there were when it was looked at last."""
+        return 0 if self._state is None else self._state[1]
+
+    @property
     def trouble(self) -> str:
         """Say why what is there now can't be read, if that may still change; empty if it can."""
         if self._is_behind:

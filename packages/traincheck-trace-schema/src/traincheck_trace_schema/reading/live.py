@@ -85,6 +85,19 @@ class LiveRun:
         return self._ranks.have_ended and all(each.is_at_end for each in self._processes)
 
     @property
+    def processes(self) -> tuple[FollowedProcess, ...]:
+        """The processes of the run, in the order of `shards`."""
+        return tuple(self._processes)
+
+    @property
+    def awaited(self) -> tuple[int, ...]:
+        """The ranks that may still tell something of the window that is open.
+
+        What others told of later ones is held back until then.
+        """
+        return self._ranks.awaited(self._window)
+
+    @property
     def idle_seconds(self) -> float:
         """Seconds since something new was there."""
         heard = (max(each.heard, each.file.changed or 0.0) for each in self._processes)

@@ -131,6 +131,13 @@ class Ranks:
             self._give_up_absent(window)
         return self._awaits_absent or any(rank.holds(window) for rank in holding)
 
+    def awaited(self, window: Window) -> tuple[int, ...]:
+        """Return the ranks of the world that may still write in a window."""
+        absent = self._world if self._awaits_absent else ()
+        numbers = (number for number in absent if number not in self._ranks)
+        holding = (rank.number for rank in self._ranks.values() if rank.holds(window))
+        return () if self.is_closing else tuple(sorted((*holding, *numbers)))
+
     def without(self, window: Window) -> tuple[int, ...]:
         """Return the ranks of the world that took no part in a window, or not to its end."""
         facts = (

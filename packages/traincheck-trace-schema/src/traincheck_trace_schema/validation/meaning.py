@@ -7,23 +7,25 @@ from typing import TYPE_CHECKING, Any
 from traincheck_trace_schema.invariant_file import invariant_id
 from traincheck_trace_schema.invariants import Invariant
 from traincheck_trace_schema.plan import Plan
+from traincheck_trace_schema.progress import Progress
 from traincheck_trace_schema.results import Summary, Verdict
 from traincheck_trace_schema.suppressions import Suppression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    Document = Invariant | Plan | Summary | Verdict | Suppression
+    Document = Invariant | Plan | Summary | Verdict | Suppression | Progress
 
 _CLASSES: Mapping[str, type[Document]] = {
     "invariants": Invariant,
     "plan": Plan,
     "suppressions": Suppression,
+    "progress": Progress,
 }
 
 
 def class_of(document: str, parsed: Mapping[str, Any]) -> type[Document]:
-    """Return the class that an invariant, a plan, a result or a suppression is read as."""
+    """Return the class that what is neither a trace nor a result is read as, or a result."""
     if document == "results":
         return Verdict if "verdict" in parsed else Summary
     return _CLASSES[document]

@@ -61,4 +61,4 @@ def is_old_invariant(parsed: Mapping[str, Any]) -> bool:
 
 def _is_whole(name: str, parsed: Mapping[str, Any]) -> bool:
     """Whether a document that begins in the first line is all of the file."""
-    return name == "plan" or (name == "results" and "verdict" not in parsed)
+    return name in {"plan", "progress"} or (name == "results" and "verdict" not in parsed)

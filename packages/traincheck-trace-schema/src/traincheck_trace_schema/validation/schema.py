@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import attrs
 
-from traincheck_trace_schema import invariants, plan, records, results, suppressions
+from traincheck_trace_schema import (
+    invariants,
+    plan,
+    progress,
+    records,
+    results,
+    suppressions,
+)
 from traincheck_trace_schema.codec import loads, structure, structure_record
 from traincheck_trace_schema.errors import (
     ConfigError,
@@ -42,6 +49,7 @@ DOCUMENTS: Final[Mapping[str, Document]] = {
     "plan": Document(plan.SCHEMA, plan.VERSION, ConfigError),
     "results": Document(results.SCHEMA, results.VERSION, ConfigError),
     "suppressions": Document(suppressions.SCHEMA, suppressions.VERSION, ConfigError),
+    "progress": Document(progress.SCHEMA, progress.VERSION, ConfigError),
 }
 
 
@@ -71,7 +79,7 @@ def load_schema(document: str, version: str | None = None) -> dict[str, Any]:
     """Return the JSON Schema of a document.
 
     That of `trace` is of one record, of `invariants` and `suppressions` of one line; the others are
-    `plan` and `results`.
+    `plan`, `results` and `progress`.
 
     Raises:
         ConfigError: there is no such document, or no such version of it.

@@ -1,0 +1,29 @@
+"""What a way to start a program has to tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+class Way(Protocol):
+    """A way in which a program is started, so that the entry script runs in its place."""
+
+    def check(self) -> None:
+        """Make sure, before anything runs, that what it needs is there.
+
+        Raises:
+            ConfigError: something is not.
+        """
+
+    def argv(self, entry: Path) -> list[str]:
+        """Return the command line of the process to run; `entry` is the entry script."""
+
+    def environment(self, entry: Path) -> Mapping[str, str]:
+        """Return the variables that this process needs beside the user's."""
+
+    def why_not_started(self, entry: Path) -> str | None:
+        """Say, after the run, why the program was never started; None if it was."""
