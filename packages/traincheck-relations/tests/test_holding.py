@@ -6,19 +6,19 @@ from traincheck_relations.api import Event
 from traincheck_relations.replay import replayed
 from traincheck_relations.testing.models import MEAN, NORM, ModelRun
 from traincheck_relations.testing.traces import TraceBuilder
-from traincheck_relations.variables.holding import Holdings, is_at_rest
+from traincheck_relations.variables.holding import hyper_parameters, is_at_rest, resting
 from traincheck_relations.variables.model_parts import ModelParts
 from traincheck_trace_schema.reading import open_run
 
 
-def follow(trace, follower):
+def follow(trace, follower=None):
     """Let a follower take all `var` events; return the last event."""
     trace.write()
     last = None
     for item in replayed(open_run([trace.folder])):
         if isinstance(item, Event):
             last = item
-            if item.kind == "var":
+            if item.kind == "var" and follower is not None:
                 follower.on_var(item)
     return last
 
@@ -33,16 +33,12 @@ def test_the_groups_of_a_parameter_are_those_that_were_told_last(tmp_path):
     model = ModelRun(trace.rank())
     model.group("optimizer0.group1", lr=0.5)
     model.hold("model.fc.weight", ("optimizer0", 1), ("optimizer2", 0))
-    holdings = Holdings()
 
-    event = follow(trace, holdings)
+    event = follow(trace)
 
-    assert holdings.groups_of(event, states(event)["model.fc.weight"]) == (
-        "optimizer0.group1",
-        "optimizer2.group0",
-    )
-    assert holdings.hyper_parameters(event, "optimizer0.group1") == {"lr": 0.5}
-    assert holdings.hyper_parameters(event, "optimizer2.group0") == {}
+    assert states(event)["model.fc.weight"].groups == ("optimizer0.group1", "optimizer2.group0")
+    assert hyper_parameters(event.run)["optimizer0.group1"] == {"lr": 0.5}
+    assert "optimizer2.group0" not in hyper_parameters(event.run)
 
 
 @pytest.mark.parametrize(
@@ -62,11 +58,10 @@ def test_a_parameter_rests_if_all_groups_that_hold_it_do(tmp_path):
     model.hold("model.bn.weight", ("optimizer0", 1))
     model.parameter("model.fc.bias")
     model.hold("model.fc.bias")
-    holdings = Holdings()
 
-    event = follow(trace, holdings)
+    event = follow(trace)
 
-    assert holdings.resting(event) == {states(event)["model.bn.weight"].id}
+    assert resting(event.run) == {states(event)["model.bn.weight"].id}
 
 
 def test_a_tensor_has_the_module_whose_name_its_own_begins_with(tmp_path):

@@ -95,17 +95,20 @@ class Call:
         return self is other or any(one is other for one in self.around())
 
 
-@attrs.frozen(kw_only=True)
+@attrs.define(eq=False)
 class VariableState:
-    """A tracked variable as it was last seen."""
+    """A tracked variable as it was last seen; not to be changed."""
 
+    # Not frozen: there is one for each change, and making a frozen one takes twice the time.
     id: int
     names: tuple[str, ...]
     role: str
     type: str
     storage: int
     holders: frozenset[str]  # names of the optimizers that hold it
+    groups: tuple[str, ...]  # names of their parameter groups, as "optimizer0.group1"
     attributes: Mapping[str, Json]
+    told: RawRecord  # the record that last said anything but attributes
 
 
 @attrs.define(eq=False)
@@ -185,6 +188,14 @@ class RunState(Protocol):
     def is_main(self) -> bool:
         """Whether it is one that trains."""
 
+    @property
+    def layout(self) -> int:
+        """A number that is another one whenever what `variables` says of more than content is.
+
+        That is which variables there are, their names, holders and flags: what is derived of these
+        alone need not be derived again while it is the same.
+        """
+
     def variables(self) -> Mapping[int, VariableState]:
         """Return the live variables of the event's process, by id."""
 
@@ -257,7 +268,11 @@ class Example:
 
 @attrs.frozen(kw_only=True)
 class Interests:
-    """Which events a monitor or proposer wants; empty `functions` means calls of any function."""
+    """Which events a monitor or proposer wants.
+
+    `functions`: of records that are about a call, an observation at its begin or end included,
+    those of calls of these functions; empty means of any. Other records are not asked for it.
+    """
 
     kinds: frozenset[str]
     functions: frozenset[str] = frozenset()

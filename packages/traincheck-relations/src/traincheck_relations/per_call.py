@@ -19,6 +19,7 @@ from traincheck_relations.api import (
     Interests,
     RawRecord,
     Requirements,
+    RunState,
 )
 from traincheck_relations.conditions.properties import call_properties, run_properties
 from traincheck_relations.occasion import evidence_of, position_of
@@ -39,8 +40,7 @@ class Returned:
     end: RawRecord
     stage: str
     step: int
-    process: int = 0
-    model: str | None = None  # which one is tracked
+    run: RunState
 
 
 @attrs.frozen
@@ -174,9 +174,7 @@ class PerCallMonitor(EventMonitor):
             del self._begun[key]
 
     def _examples(self, begin: Event, end: Event, call: Call) -> Iterator[Example]:
-        returned = Returned(
-            call, end.record, begin.stage, begin.window.step, begin.process, begin.run.model()
-        )
+        returned = Returned(call, end.record, begin.stage, begin.window.step, begin.run)
         context = _ContextOfCall(begin, call)  # most calls are an occasion of none or of several
         for name in call.names:
             for index, claim in self._claims.get(name, ()):

@@ -27,6 +27,7 @@ Followed: TypeAlias = """tuple[
 _NO_DEFAULTS: Mapping[str, Json] = MappingProxyType({})
 _CALL_ENDS = frozenset(("call_end", "call_error"))
 _CALL_KINDS = _CALL_ENDS | {"call_begin"}
+_FLAGS = frozenset(("requires_grad", "training"))
 _NOT_LOST = "sampling"  # the reason of a gap after which the state is told anew
 
 
@@ -41,6 +42,7 @@ class ProcessState:
     is_main: bool
     groups: Mapping[str, tuple[int, ...]]
     stage: str = "init"
+    layout: int = 0
     calls: dict[int, Call] = attrs.field(factory=dict)
     live: dict[int, VariableState] = attrs.field(factory=dict)
     sources: dict[int, str] = attrs.field(factory=dict)
@@ -98,6 +100,7 @@ class ProcessState:
         """Forget what records that were lost may have changed; it is told again as it changes."""
         self.calls.clear()
         self.live.clear()
+        self.layout += 1
 
     def call(self, id_: int | None) -> Call | None:
         """Return an open call of the process."""
@@ -149,9 +152,9 @@ class Replay:
     def follow(self, item: StreamItem) -> Followed:
         """Bring the state up to a record that is no gap; return what is to be known of it.
 
-        That is the function whose call it tells of, and what an event has besides its kind and its
-        record, in the order of its fields. Most records are of concern to nobody, and an event for
-        each would take longer than all else.
+        That is the function whose call it tells of (of a variable that changed: none), and what an
+        event has besides its kind and its record, in the order of its fields. Most records are of
+        concern to nobody, and an event for each would take longer than all else.
         """
         record = item.record
         kind = record["kind"]
@@ -170,6 +173,7 @@ class Replay:
             before, after = _follow_variable(state, record)
         else:
             call = state.call(record.get("call"))
+            callee = None if call is None else call.callee
             self._follow_fact(state, kind, record)
         return callee, state, item.window, state.stage, call, before, after
 
@@ -178,9 +182,9 @@ class Replay:
 
         The begin of the call may have been lost.
         """
-        if record["kind"] not in _CALL_KINDS:
-            return None
-        return self._callee(record["function"]) if call is None else call.callee
+        if call is not None:
+            return None if record["kind"] == "var" else call.callee
+        return self._callee(record["function"]) if record["kind"] in _CALL_KINDS else None
 
     def _callee(self, function: str) -> Callee:
         """Return a function; of one that is not told of, nothing is known but its name."""
@@ -227,12 +231,33 @@ def _follow_variable(
     state: ProcessState, record: dict[str, Any]
 ) -> tuple[VariableState | None, VariableState | None]:
     """Bring a variable up to a record; return what it was before and after."""
-    before = state.live.pop(record["id"], None)
-    after = None if record["event"] == "gone" else _updated(before, record)
-    if after is not None:
-        state.live[after.id] = after
-    if record["role"] == "parameter":
-        state.take_parameter(record["id"], () if after is None else after.names)
+    id_ = record["id"]
+    before = state.live.get(id_)
+    if before is not None and record["event"] == "changed" and _tells_of_attributes(before, record):
+        changed: Mapping[str, Json] = record.get("attributes", {})
+        if not _FLAGS.isdisjoint(changed):
+            state.layout += 1
+        after = VariableState(
+            id_,
+            before.names,
+            before.role,
+            before.type,
+            before.storage,
+            before.holders,
+            before.groups,
+            {**before.attributes, **changed},
+            before.told,
+        )
+        state.live[id_] = after
+        return before, after
+    state.layout += 1
+    if record["event"] == "gone":
+        state.live.pop(id_, None)
+        state.take_parameter(id_, ())
+        return before, None
+    after = state.live[id_] = _told_anew(before, record)
+    if after.role == "parameter":
+        state.take_parameter(id_, after.names)
     return before, after
 
 
@@ -241,18 +266,34 @@ def replayed(run: Run) -> Iterator[Occurrence]:
     return map(Replay(run).take, run.stream())
 
 
-def _updated(before: VariableState | None, record: dict[str, Any]) -> VariableState:
+def _tells_of_attributes(before: VariableState, record: RawRecord) -> bool:
+    """Whether a record of a change says nothing else that was not known."""
+    told = before.told
+    return (
+        record["names"] == told["names"]
+        and record.get("held_by") == told.get("held_by")
+        and record["storage"] == before.storage
+        and record["type"] == before.type
+        and record["role"] == before.role
+    )
+
+
+def _told_anew(before: VariableState | None, record: dict[str, Any]) -> VariableState:
+    """Return the state of a variable of which a record tells all but attributes."""
     attributes: Mapping[str, Json] = record.get("attributes", {})
     if before is not None and record["event"] == "changed":
         attributes = {**before.attributes, **attributes}
+    held_by = record.get("held_by", ())
     return VariableState(
         id=record["id"],
         names=tuple(record["names"]),
         role=record["role"],
         type=record["type"],
         storage=record["storage"],
-        holders=frozenset(holder["optimizer"] for holder in record.get("held_by", ())),
+        holders=frozenset(holder["optimizer"] for holder in held_by),
+        groups=tuple(f"{holder['optimizer']}.group{holder['group']}" for holder in held_by),
         attributes=attributes,
+        told=record,
     )
 
 

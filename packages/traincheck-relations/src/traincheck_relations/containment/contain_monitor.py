@@ -38,12 +38,12 @@ from traincheck_relations.variables.change import (
     what_was_not_changed,
 )
 from traincheck_relations.variables.gradient_turns import GradientTurns, gives_gradient
-from traincheck_relations.variables.holding import Holdings
+from traincheck_relations.variables.holding import may_stop, resting
 from traincheck_relations.variables.observed import ObservedCall, ObservedCalls
 from traincheck_trace_schema.invariants import APIParam, Free, Params, VarTypeParam
 from traincheck_trace_schema.values import Scalar
 
-_KINDS = frozenset(("call_begin", "call_end", "call_error", "observe", "var"))
+_CALLS = frozenset(("call_begin", "call_end", "call_error"))
 
 
 @attrs.define(eq=False)
@@ -73,17 +73,14 @@ class ContainMonitor(EventMonitor):
                     self._asking[child.api_full_name].append((index, child))
             else:
                 self._changes[parent.api_full_name].append((index, child))
-        self.interests = Interests(kinds=_KINDS, functions=frozenset(functions))
+        kinds = _CALLS | {"observe"} if self._changes else _CALLS
+        self.interests = Interests(kinds=kinds, functions=frozenset(functions))
         self._open: dict[tuple[int, int], _OpenParent] = {}
         self._observed = ObservedCalls()
-        self._holdings = Holdings()
         self._turns = GradientTurns()
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
-        if event.kind == "var":
-            self._holdings.on_var(event)
-            return ()
         if event.kind == "observe":
             observed = self._observed.on_observe(event)
             return () if observed is None else self._change_examples(event, observed)
@@ -145,18 +142,18 @@ class ContainMonitor(EventMonitor):
             name: concerned(call, name, every)
             for name in dict.fromkeys(child.attr_name for _, child in wanted)
         }
-        resting = self._holdings.resting(event)
+        at_rest = resting(event.run)
         if "data" in about:
-            resting |= may_be_lost(every)
+            at_rest |= may_be_lost(every)
         contexts: dict[int, Mapping[str, Scalar]] = {}
         for index, child in wanted:
             pairs = about[child.attr_name]
             if child.quantifier == "some":
-                yield from self._some(index, child, event, call, pairs, about_call, resting)
+                yield from self._some(index, child, event, call, pairs, about_call, at_rest)
                 continue
             for before, after in pairs:
                 if applies(child, before, after) and not is_left_open(
-                    child, before, after, resting
+                    child, before, after, at_rest
                 ):
                     if before.id not in contexts:
                         contexts[before.id] = about_call | variable_properties(before, call)
@@ -179,7 +176,7 @@ class ContainMonitor(EventMonitor):
         ]
         has_stopped = (
             any(child.attr_name == "data" for _, child in wanted)
-            and self._holdings.may_stop(event, call)
+            and may_stop(event.run, call)
             and is_still(observed.pairs())
         )
         return [one for one in wanted if not (has_stopped and one[1].attr_name == "data")]
@@ -212,7 +209,7 @@ class ContainMonitor(EventMonitor):
         call: Call,
         pairs: Sequence[tuple[VariableState, VariableState]],
         context: Mapping[str, Scalar],
-        resting: Collection[int],
+        at_rest: Collection[int],
     ) -> Iterator[Example]:
         comparable = [
             pair
@@ -220,7 +217,7 @@ class ContainMonitor(EventMonitor):
             if pair[0].type == child.var_type and is_told(*pair, child.attr_name)
         ]
         held = any(is_change(child, *pair) for pair in comparable)
-        if not comparable or (not held and is_call_left_open(child, call, comparable, resting)):
+        if not comparable or (not held and is_call_left_open(child, call, comparable, at_rest)):
             return
         yield Example(
             param=index,

@@ -208,11 +208,11 @@ def _constant(given: InputOutputParam, expected: Scalar) -> Judge:
         if value is None or (path == _GRAD and not has_gradients(one.call)):
             return None
         if value is True and path == _GRAD:
-            learning[one.process] = one.step
+            learning[one.run.process] = one.step
         if value is expected:
             return Verdict(held=True)
         if path == _GRAD and _may_be(
-            given, one.call, expected=expected, has_learnt=learning.get(one.process) == one.step
+            given, one.call, expected=expected, has_learnt=learning.get(one.run.process) == one.step
         ):
             return None
         seen = _in_words(path, is_so=value is True)

@@ -120,7 +120,7 @@ class _Judge:
 
     def __call__(self, one: Returned) -> Verdict | None:
         """Say whether all tensors have the property."""
-        if self._model not in {None, one.model}:
+        if self._model not in {None, one.run.model()}:
             return None
         told = [
             value

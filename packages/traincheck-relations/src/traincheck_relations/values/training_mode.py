@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import attrs
 
-from traincheck_relations.api import Call, Event, Interests, Monitor, Proposer, Requirements
+from traincheck_relations.api import (
+    Call,
+    Event,
+    Interests,
+    Monitor,
+    Proposer,
+    Requirements,
+    RunState,
+)
 from traincheck_relations.conditions.properties import FORWARD
 from traincheck_relations.per_call import CallClaim, PerCallMonitor, Returned, Verdict
 from traincheck_relations.value import payload
@@ -31,9 +39,8 @@ from traincheck_relations.values.learning_modules import LearningModules
 from traincheck_trace_schema.invariants import InputOutputParam, Params, ValueParam
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from traincheck_relations.api import Example
 
 _FLAG = "training"  # what torch calls the flag, of modules and as an argument
 _WEIGHT = "weight"
@@ -68,7 +75,8 @@ class TrainingModeRelation:
 
     def monitor(self, params: Sequence[Params]) -> Monitor:
         """Make one monitor for all of `params`."""
-        return ModeMonitor(params)
+        modules = LearningModules()
+        return PerCallMonitor([_claim(one, modules) for one in params])
 
     def describe(self, params: Params) -> str:
         """Say in one sentence what `params` claim."""
@@ -109,7 +117,7 @@ class TrainingModeRelation:
 class ModeProposer:
     """Proposes what was seen to follow the mode."""
 
-    interests = Interests(kinds=frozenset(("call_begin", "var")))
+    interests = Interests(kinds=frozenset(("call_begin",)))
 
     def __init__(self) -> None:
         self._modules = LearningModules()
@@ -118,10 +126,8 @@ class ModeProposer:
 
     def on_event(self, event: Event) -> None:
         """Take the next event."""
-        if event.kind == "var":
-            self._modules.on_var(event)
-        elif event.call is not None and not _SETS_MODE.intersection(event.call.names):
-            self._take(_Occasion(event.call, event.stage, event.window.step, event.process))
+        if event.call is not None and not _SETS_MODE.intersection(event.call.names):
+            self._take(_Occasion(event.call, event.stage, event.window.step, event.run))
 
     def _take(self, one: _Occasion) -> None:
         call = one.call
@@ -161,23 +167,6 @@ class ModeProposer:
             )
 
 
-class ModeMonitor(PerCallMonitor):
-    """Judges calls, and follows which modules learn."""
-
-    def __init__(self, params: Sequence[Params]) -> None:
-        self._modules = LearningModules()
-        super().__init__([_claim(one, self._modules) for one in params])
-        kinds = self.interests.kinds | {"var"}
-        self.interests = Interests(kinds=kinds, functions=self.interests.functions)
-
-    def on_event(self, event: Event) -> Iterable[Example]:
-        """Take the next event."""
-        if event.kind != "var":
-            return super().on_event(event)
-        self._modules.on_var(event)
-        return ()
-
-
 @attrs.frozen
 class _Occasion:
     """A call, and where in a run it was made."""
@@ -185,7 +174,7 @@ class _Occasion:
     call: Call
     stage: str
     step: int
-    process: int
+    run: RunState
 
 
 class _Judge:
@@ -201,7 +190,7 @@ class _Judge:
         value = value_of(self._given, one.call, one.end)
         if not isinstance(value, bool | int | float):
             return None
-        occasion = _Occasion(one.call, one.stage, one.step, one.process)
+        occasion = _Occasion(one.call, one.stage, one.step, one.run)
         for mode in _modes(occasion, self._modules):
             if (expected := self._expected.get(mode)) is not None:
                 if bool(value) is expected:
@@ -245,7 +234,7 @@ def _modes(one: _Occasion, modules: LearningModules) -> Iterator[str]:
     """Yield the modes in which a call is made; none before the first step, but in evaluation."""
     call = one.call
     evaluates, may_learn = one.stage in EVALUATES, has_gradients(call)
-    if not modules.is_tracked(one.process, call):
+    if not modules.is_tracked(one.run, call):
         return
     if evaluates:
         yield "stage"
@@ -256,7 +245,7 @@ def _modes(one: _Occasion, modules: LearningModules) -> Iterator[str]:
     weight = payload(arguments_of(call).get(_WEIGHT), "tensor")
     if weight and not weight.get("requires_grad"):
         yield "frozen"
-    elif modules.may_learn(one.process, call):
+    elif modules.may_learn(one.run, call):
         yield "learning"
 
 

@@ -26,7 +26,7 @@ from traincheck_relations.conditions.properties import (
 from traincheck_relations.occasion import evidence_of, position_of
 from traincheck_relations.order.protocol import OPTIMIZER_STEP
 from traincheck_relations.value import payload, value_class
-from traincheck_relations.variables.holding import Holdings, is_at_rest, number
+from traincheck_relations.variables.holding import groups_of_caller, is_at_rest, number
 from traincheck_relations.variables.observed import is_of_parameters, looked_at
 from traincheck_trace_schema.invariants import OccasionParam, Params, VarTypeParam
 
@@ -127,20 +127,17 @@ class HeldByOptimizerRelation:
 class HeldByOptimizerProposer:
     """Proposes what was seen: parameters that are held, groups that differ, a learning rate."""
 
-    interests = Interests(kinds=frozenset(("observe", "var")))
+    interests = Interests(kinds=frozenset(("observe",)), functions=frozenset((OPTIMIZER_STEP,)))
 
     def __init__(self) -> None:
-        self._holdings = Holdings()
         self._settings: set[str] = set()
         self._is_held = False
         self._has_rate = False
 
     def on_event(self, event: Event) -> None:
         """Take the next event."""
-        if event.kind == "var":
-            self._holdings.on_var(event)
-        elif (call := _stepping(event)) is not None:
-            groups = self._holdings.groups_of_caller(event, call)
+        if (call := _stepping(event)) is not None:
+            groups = groups_of_caller(event.run, call)
             self._settings.update(_differing(groups))
             self._has_rate |= any(number(of.get(_RATE)) for of in groups.values())
             if not self._is_held and is_of_parameters(event):
@@ -160,10 +157,9 @@ class HeldByOptimizerProposer:
 class HeldByOptimizerMonitor(EventMonitor):
     """Looks at parameters and groups when a step begins."""
 
-    interests = Interests(kinds=frozenset(("observe", "var")))
+    interests = Interests(kinds=frozenset(("observe",)), functions=frozenset((OPTIMIZER_STEP,)))
 
     def __init__(self, params: Sequence[Params]) -> None:
-        self._holdings = Holdings()
         self._held: list[int] = []
         self._rates: list[int] = []
         self._settings: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -179,9 +175,6 @@ class HeldByOptimizerMonitor(EventMonitor):
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
-        if event.kind == "var":
-            self._holdings.on_var(event)
-            return ()
         call = _stepping(event)
         if call is None or not event.is_main:
             return ()
@@ -218,13 +211,13 @@ class HeldByOptimizerMonitor(EventMonitor):
                 )
 
     def _setting_examples(self, event: Event, call: Call) -> Iterator[Example]:
-        groups = self._holdings.groups_of_caller(event, call) if self._settings else {}
+        groups = groups_of_caller(event.run, call) if self._settings else {}
         settings = self._settings.keys() & _differing(groups)
         if not settings:
             return
         about_run = run_properties(event)
         for state in looked_at(event).values():
-            mine = [one for one in self._holdings.groups_of(event, state) if one in groups]
+            mine = [one for one in state.groups if one in groups]
             is_trained = state.attributes.get("requires_grad") is True
             if not mine or not is_trained or not _is_vector(state):
                 continue
@@ -246,7 +239,7 @@ class HeldByOptimizerMonitor(EventMonitor):
                     )
 
     def _rate_examples(self, event: Event, call: Call) -> Iterator[Example]:
-        groups = self._holdings.groups_of_caller(event, call)
+        groups = groups_of_caller(event.run, call)
         key = (event.process, object_name(call))
         is_known = bool(groups) and all(number(of.get(_RATE)) is not None for of in groups.values())
         if not is_known:
