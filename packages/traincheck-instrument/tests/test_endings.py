@@ -59,10 +59,15 @@ UNCLEAN = {
 
 def run(folder: Path, end: str, *, compresses: bool) -> int:
     """Run the program to its end; return its exit code."""
+    return start(folder, PROGRAM.replace("{end}", end), compresses=compresses).returncode
+
+
+def start(folder: Path, program: str, *, compresses: bool) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end."""
     out = folder / "out"
     out.mkdir()
     script = folder / "train.py"
-    script.write_text(PROGRAM.replace("{end}", end))
+    script.write_text(program)
     settings = RecordingSettings(script=script, output_dir=out, run_id="r", gzip=compresses)
     settings.write(folder / "r.json")
     call = f"run_program({str(folder / 'r.json')!r})"
@@ -70,7 +75,7 @@ def run(folder: Path, end: str, *, compresses: bool) -> int:
         f"from traincheck_instrument.entry import run_program\n{call}\n"
     )
     command = [sys.executable, str(folder / "entry.py"), str(out)]
-    return subprocess.run(command, capture_output=True, check=False, timeout=300).returncode
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 def whole_lines(path: Path) -> list[bytes]:
@@ -109,3 +114,50 @@ def test_what_is_on_disk_is_a_valid_prefix(tmp_path, end, code, is_clean, compre
     assert [one["step"] for one in records if one["kind"] == "step"][:4] == [0, 1, 2, 3]
     assert (records[-1]["kind"] == "footer") == is_clean
     assert any("footer" in reason for reason in trace.incomplete_because()) != is_clean
+
+
+LEAVING = """\
+import os, sys
+import torch
+from traincheck_instrument import start_step
+
+for step in range(3):
+    start_step()
+    torch.nn.functional.relu(torch.ones(1))
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "output"),
+    [
+        ("os._exit(5)", 5, ""),
+        ("os.execv(sys.executable, [sys.executable, '-c', 'print(1)'])", 0, "1\n"),
+        ("os.execlp(sys.executable, sys.executable, '-c', 'print(2)')", 0, "2\n"),
+        ("if os.fork(): os._exit(os.waitstatus_to_exitcode(os.wait()[1]))\nos._exit(3)", 3, ""),
+    ],
+    ids=["_exit", "execv", "execlp", "fork"],
+)
+def test_what_was_recorded_is_not_lost_by_leaving_at_once(tmp_path, end, code, output):
+    """The footer is: the process did not come to its end."""
+    done = start(tmp_path, LEAVING.replace("{end}", end), compresses=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (code, output, "")
+    (path,) = (tmp_path / "out").iterdir()
+    records = [loads(line) for line in path.read_bytes().splitlines()]
+    assert [one["step"] for one in records if one["kind"] == "call_end"] == [0, 1, 2]
+    assert records[-1]["kind"] != "footer"
+
+
+def test_a_program_goes_on_being_recorded_if_it_could_not_leave(tmp_path):
+    """What `os.exec` was to run is not there."""
+    end = (
+        "try:\n    os.execv('/nowhere', ['x'])\nexcept FileNotFoundError:\n"
+        "    torch.nn.functional.relu(torch.ones(1))\n"
+    )
+    assert start(tmp_path, LEAVING.replace("{end}", end), compresses=False).returncode == 0
+    (path,) = (tmp_path / "out").iterdir()
+    records = [loads(line) for line in path.read_bytes().splitlines()]
+
+    assert sum(one["kind"] == "call_end" for one in records) == 4
+    assert records[-1]["kind"] == "footer"

@@ -20,6 +20,7 @@ from traincheck_instrument.gate.checkpoints import Checkpoints
 from traincheck_instrument.gate.gate import Gate
 from traincheck_instrument.gate.verdicts import Verdicts
 from traincheck_instrument.process.identity import Identity
+from traincheck_instrument.process.leaving import Leaving
 from traincheck_instrument.process.meshes import Meshes
 from traincheck_instrument.program.recursion_limit import RecursionLimit
 from traincheck_instrument.recorder.overhead import Budget
@@ -85,6 +86,7 @@ class Session:
             with_builtins=settings.with_descriptors,
         )
         self._has_news = False  # for the header
+        self._leaving = Leaving(self._shard, self.recorder.faults)
         self._api = ApiInstaller(self.recorder, choice, on_change=self._note_news)
         self._gate = None if settings.guard is None else self._guarded(settings.guard)
         gate, steps.gate = self._gate, None if self._gate is None else self._gate.begin_step
@@ -119,6 +121,7 @@ class Session:
                 self.model_steps.install()
             if self._checkpoints is not None:
                 self._checkpoints.install()  # around what records them
+            self._leaving.install()
             if not self._identity.is_worker:  # one that records nothing leaves no file
                 self._shard.open()
         except BaseException:
@@ -130,6 +133,7 @@ class Session:
 
     def uninstall(self) -> None:
         """Take wrappers and trackers away, what came last first: one may stand on another."""
+        self._leaving.uninstall()
         if self._checkpoints is not None:
             self._checkpoints.uninstall()
         self.model_steps.uninstall()
