@@ -253,3 +253,23 @@ def test_control_z_stops_both_and_both_go_on(tmp_path):
     launcher.communicate(timeout=30)
     os.close(keyboard)
     assert launcher.returncode == 4
+
+
+def test_a_launcher_that_is_killed_leaves_no_program(tmp_path):
+    """It can't pass that signal on; the system ends its child."""
+    program = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+    run = (
+        "import sys; from pathlib import Path; from traincheck_launcher.running.child import run_child;"
+        f"run_child([sys.executable, '-c', {program!r}], env={{}}, log=Path('log'))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", run], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as launcher:
+        assert launcher.stdout is not None
+        child = int(launcher.stdout.readline())
+        launcher.kill()
+        launcher.wait()
+        until = time.monotonic() + 60
+        while Path(f"/proc/{child}").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+    assert not Path(f"/proc/{child}").exists()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from traincheck_instrument.gate.stopping import StopNote
+from traincheck_instrument.process.failure import FAILURES
 from traincheck_launcher.live.output import LiveOutput
 from traincheck_launcher.output.copies import COPIES_NAME, delete_copies
 from traincheck_launcher.output.latest import PREFIX
@@ -34,6 +35,7 @@ _OURS = (
     "env_dump.txt",
     "program_output*.txt",
     ".traincheck.started",
+    FAILURES,
 )
 _OF_CHECK = (  # in the folder of a check beside the run
     *(SUMMARY_NAME, FAILED_NAME, PASSED_NAME, NOT_TRIGGERED_NAME, REPORT_NAME),

@@ -8,12 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+import attrs
+
+from traincheck_launcher.running.death_signal import set_death_signal
 from traincheck_launcher.running.tee import Tee
+from traincheck_trace_schema.errors import EXIT_UNUSABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from types import FrameType
 
@@ -37,15 +42,17 @@ def run_child(
 
     Signals to this process are passed on to the program's whole group, once; what is left of the
     group then is ended. Those that this process ignores (`nohup`) stay ignored. A program that a
-    signal ended gives 128 + its number, as in a shell.
+    signal ended gives 128 + its number, as in a shell. If this process is killed, it is ended.
     """
-    with log.open("ab", buffering=0) as copy, _Signals() as signals:
+    output_stops = signal.getsignal(signal.SIGTTOU)
+    with log.open("ab", buffering=0) as copy, _Signals() as signals, _terminal() as terminal:
+        start = _Start(terminal, output_stops, os.getpid(), set_death_signal())
         process = subprocess.Popen(
             list(argv),
             env=dict(env),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            preexec_fn=os.setpgrp,  # noqa: PLW1509  no thread runs yet; process_group needs 3.11
+            preexec_fn=start,  # noqa: PLW1509  no thread runs yet
         )
         signals.pass_to(process.pid)
         on_start()  # it may start threads: no process is forked any more
@@ -54,8 +61,7 @@ def run_child(
             for pipe, stream in ((process.stdout, sys.__stdout__), (process.stderr, sys.__stderr__))
             if pipe is not None and stream is not None
         ]
-        with _foreground(process.pid) as terminal:
-            code = _wait(process, terminal)
+        code = _wait(process, terminal)
         if signals.passed_on:
             _clear(process.pid)
         for tee in tees:
@@ -103,9 +109,30 @@ class _Signals:
             _send(self._group, number)
 
 
+@attrs.frozen
+class _Start:
+    """What the child does before it becomes the program: nothing of that may be too late."""
+
+    terminal: int | None
+    output_stops: Any  # what SIGTTOU did before it was ignored
+    launcher: int
+    set_death_signal: Callable[[int], object] | None
+
+    def __call__(self) -> None:
+        """Lead a group of its own, in the foreground, for no longer than the launcher lives."""
+        os.setpgrp()
+        if self.terminal is not None:
+            _give(self.terminal, os.getpid())
+            signal.signal(signal.SIGTTOU, self.output_stops)
+        if self.set_death_signal is not None:
+            self.set_death_signal(signal.SIGTERM)
+            if os.getppid() != self.launcher:  # it was killed before that
+                os._exit(EXIT_UNUSABLE)
+
+
 @contextlib.contextmanager
-def _foreground(group: int) -> Iterator[int | None]:
-    """Give the terminal, if we have it, to a process group; yield its file descriptor."""
+def _terminal() -> Iterator[int | None]:
+    """Yield the descriptor of the terminal, if it is ours; take it back in the end."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
     except OSError:
@@ -117,7 +144,6 @@ def _foreground(group: int) -> Iterator[int | None]:
             return
         before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # or taking it back would stop us
         try:
-            _give(terminal, group)
             yield terminal
         finally:
             _give(terminal, os.getpgrp())

@@ -10,6 +10,7 @@ from traincheck_launcher.output.folder import from_here
 from traincheck_launcher.preparing.program import NO_TRAINING_LOOP
 from traincheck_launcher.starting.choice import way_of
 from traincheck_launcher.starting.ports import taken_port
+from traincheck_launcher.telling.first_failure import first_failure
 from traincheck_launcher.telling.trace_report import report
 from traincheck_trace_schema.errors import TraceError
 from traincheck_trace_schema.glance import glance
@@ -74,6 +75,8 @@ def _failure(folder: OutputFolder, code: int) -> Iterator[str]:
     if not code:
         return
     yield f"traincheck: the program ended with exit code {code}"
+    if first := first_failure(folder.path):
+        yield f"traincheck: {first}"
     for port in {taken_port(output) for output in folder.outputs()} - {None}:
         yield (
             f"traincheck: port {port} of this machine is used by another program: choose another "

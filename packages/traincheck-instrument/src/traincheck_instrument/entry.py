@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
+from traincheck_instrument.gate.stopping import StoppedByCheck
 from traincheck_instrument.process.children import SpawnedChildren
-from traincheck_instrument.program.beginning import Beginning, end, tell
+from traincheck_instrument.program.beginning import Beginning, end, tell, tell_failure
 from traincheck_instrument.program.marked_main import MarkedMain, full_name
 from traincheck_instrument.program.marked_program import marked_code
 from traincheck_instrument.program.module_search import find_module
@@ -60,8 +61,18 @@ def run_program(settings_path: str) -> None:
         ending.is_clean = True
     except BaseException as error:
         ending.is_clean = isinstance(error, SystemExit)
+        if _is_failure(error):
+            without_ours(error, program.code)
+            tell_failure(error)
         sys.excepthook = functools.partial(_show_from, program.code, sys.excepthook)
         raise
+
+
+def _is_failure(error: BaseException) -> bool:
+    """Whether what ends the program is its failure: not asked for, and no exit without an error."""
+    if isinstance(error, SystemExit):
+        return bool(error.code) and not isinstance(error, StoppedByCheck)
+    return not isinstance(error, KeyboardInterrupt)
 
 
 @attrs.frozen

@@ -19,6 +19,7 @@ from traincheck_instrument.current import Current
 from traincheck_instrument.gate.checkpoints import Checkpoints
 from traincheck_instrument.gate.gate import Gate
 from traincheck_instrument.gate.verdicts import Verdicts
+from traincheck_instrument.process.failure import Failure
 from traincheck_instrument.process.identity import Identity
 from traincheck_instrument.process.leaving import Leaving
 from traincheck_instrument.process.meshes import Meshes
@@ -168,6 +169,13 @@ class Session:
             self._shard.close(self._footer)
         except Exception as error:  # noqa: BLE001  training must not feel our faults
             self.recorder.faults.contain("the end of the trace", error)
+
+    def tell_failure(self, error: BaseException) -> None:
+        """Leave behind how the program failed here, if other processes may fail for it."""
+        header = self._header()
+        if header["world_size"] > 1:
+            step = self.recorder.clock.step
+            Failure.of(error, header=header, step=step).write(self._settings.output_dir)
 
     def note_step_mark(self) -> None:
         """Take note that a mark begins a step: from now on no call of a model does."""

@@ -87,6 +87,7 @@ class Header:
     rank: Count
     local_rank: Count
     world_size: Ranks
+    node_rank: Count | None = None  # of the machine, where torchrun tells it
     restart: Count = 0
     groups: Mapping[str, tuple[Count, ...]] = attrs.field(factory=dict)
     versions: Mapping[str, str] = attrs.field(factory=dict)

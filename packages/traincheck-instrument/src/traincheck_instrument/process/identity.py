@@ -34,6 +34,7 @@ class Identity:
         self.local_rank = _from_environment("LOCAL_RANK", 0)
         self.world_size = _from_environment("WORLD_SIZE", 1)
         self._groups: Mapping[str, Ranks] = {WORLD: tuple(range(self.world_size))}
+        self._node_rank = _told_number("GROUP_RANK")
         self.restart = _from_environment("TORCHELASTIC_RESTART_COUNT", 0)
         self._inherited: object = ()  # fingerprint of a job that another process joined
         self._read: object = None  # fingerprint of what was read last
@@ -77,6 +78,7 @@ class Identity:
             "rank": self.rank,
             "local_rank": self.local_rank,
             "world_size": self.world_size,
+            **({} if self._node_rank is None else {"node_rank": self._node_rank}),
             "restart": self.restart,
             "groups": {name: list(ranks) for name, ranks in self._groups.items()},
             "versions": {
@@ -89,5 +91,10 @@ class Identity:
 
 
 def _from_environment(name: str, default: int) -> int:
+    told = _told_number(name)
+    return default if told is None else told
+
+
+def _told_number(name: str) -> int | None:
     text = os.environ.get(name, "")
-    return int(text) if text.isdigit() else default
+    return int(text) if text.isdigit() else None

@@ -46,6 +46,16 @@ class Beginning:
             tell("recording could not begin, the program runs without it", error)
 
 
+def tell_failure(error: BaseException) -> None:
+    """Leave behind how the program failed, if this process is recorded."""
+    if Current.session is None:
+        return
+    try:
+        Current.session.tell_failure(error)
+    except Exception as fault:  # noqa: BLE001  a fault of ours never reaches the program
+        tell("how the program failed could not be told", fault)
+
+
 def end(*, is_clean: bool) -> None:
     """End the recording of this process, if there is one."""
     if Current.session is None:
