@@ -259,7 +259,8 @@ def test_a_launcher_that_is_killed_leaves_no_program(tmp_path):
     """It can't pass that signal on; the system ends its child."""
     program = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     run = (
-        "import sys; from pathlib import Path; from traincheck_launcher.running.child import run_child;"
+        "import sys; from pathlib import Path\n"
+        "from traincheck_launcher.running.child import run_child\n"
         f"run_child([sys.executable, '-c', {program!r}], env={{}}, log=Path('log'))"
     )
     with subprocess.Popen(

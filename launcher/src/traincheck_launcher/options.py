@@ -40,6 +40,7 @@ class CollectOptions:
     with_private: bool = False
     with_descriptors: bool = False
     with_stacks: bool = False
+    follows_subprocesses: bool = False
     tensor_format: TensorFormat = "hash"
     sampling: Sampling = attrs.field(factory=Sampling)
     max_trace_bytes: int | None = None

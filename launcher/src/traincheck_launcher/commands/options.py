@@ -24,7 +24,8 @@ GROUPS = {
     **CONFIG_GROUP,
     "What to record": (
         *("models", "tracker", "tracks_by_hand", "invariants", "modules"),
-        *("with_private", "with_descriptors", "with_stacks", "tensor_format"),
+        *("with_private", "with_descriptors", "with_stacks", "follows_subprocesses"),
+        "tensor_format",
     ),
     "How often": ("sampling_interval", "warm_up_steps", "overhead_budget"),
     "Checking while it runs": ("checks", "on_violation", "lockstep"),
@@ -124,6 +125,12 @@ _WHAT_TO_RECORD = (
         "with_stacks",
         cls=Switch,
         help="Record with each call all lines of your code that led to it.",
+    ),
+    click.option(
+        "--follow-subprocesses",
+        "follows_subprocesses",
+        cls=Switch,
+        help="Record the Python programs that the program starts, too.",
     ),
     click.option(
         "--tensor-dump-format",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from traincheck_launcher.preparing.preparation import Preparation
     from traincheck_launcher.starting.launch import Launch
     from traincheck_launcher.starting.way import Way
+from traincheck_launcher.starting.shell_script import SITE_HOOK
 
 
 def collect(options: CollectOptions, command: tuple[str, ...]) -> int:
@@ -208,6 +209,7 @@ def _write_inputs(folder: OutputFolder, options: CollectOptions, prepared: Prepa
         with_private=prepared.with_private,
         with_descriptors=options.with_descriptors,
         with_stacks=options.with_stacks,
+        site_hook=SITE_HOOK if options.follows_subprocesses else None,
         tracker=prepared.tracker,
         sampling=options.sampling,
         tensor_format=options.tensor_format,

@@ -4,8 +4,8 @@
 The launcher puts this folder first on `PYTHONPATH` when it runs a shell script. Python imports this
 module at start-up, in every process below. If the process is about to run the script that is to be
 recorded, by its path or as a module (`-m`), it replaces itself by one that runs the entry script,
-with the same options and arguments. Otherwise the user's own `sitecustomize` is run, and nothing
-else happens.
+with the same options and arguments. Where subprocesses are followed, other scripts and modules are
+recorded as what a recorded program starts. Then the user's own `sitecustomize` is run.
 """
 
 from __future__ import annotations
@@ -85,6 +85,23 @@ def replace_process() -> None:
     os.execv(sys.executable, [sys.executable, *options, entry, *arguments])  # noqa: S606  no shell is wanted
 
 
+def follow() -> None:
+    """Record this process, if it is to be and is not the one that is recorded anyway."""
+    settings, started = os.environ.get("TRAINCHECK_FOLLOW"), started_by(sys.orig_argv)
+    # What multiprocessing starts runs neither a script nor a module: it is told by other means.
+    if not settings or started is None:
+        return
+    _, name, is_module, _ = started
+    if not is_module and _is_same_file(name, f"{os.path.dirname(settings)}/traincheck-entry.py"):  # noqa: PTH120
+        return
+    try:
+        from traincheck_instrument.process.children import follow_settings  # noqa: PLC0415
+    except ImportError as error:
+        sys.stderr.write(f"traincheck: {sys.executable} runs {name} unrecorded: {error}\n")
+    else:
+        follow_settings(settings)
+
+
 def run_users_own() -> None:
     """Leave `sys.path` as it would be without this folder, and run the user's `sitecustomize`."""
     here = os.path.dirname(__file__)  # noqa: PTH120  pathlib takes 10 ms to import
@@ -114,4 +131,5 @@ def _note_start(entry: str) -> None:
 
 if __name__ == "sitecustomize":
     replace_process()
+    follow()
     run_users_own()

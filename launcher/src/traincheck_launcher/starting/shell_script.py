@@ -15,7 +15,7 @@ from traincheck_trace_schema.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SITE_HOOK = Path(__file__).parents[1] / "site_hook"
+SITE_HOOK = Path(__file__).parents[1] / "site_hook"
 _LONGEST = 4096  # bytes of a first line
 _ENV = "env"
 
@@ -62,7 +62,7 @@ class ShellScript:
         """Have each Python below it look whether it is about to run the script."""
         path = os.environ.get("PYTHONPATH")
         return {
-            "PYTHONPATH": os.pathsep.join([str(_SITE_HOOK), *([path] if path else [])]),
+            "PYTHONPATH": os.pathsep.join([str(SITE_HOOK), *([path] if path else [])]),
             "TRAINCHECK_SCRIPT": str(self.script.absolute()),
             "TRAINCHECK_ENTRY": str(entry),
         }

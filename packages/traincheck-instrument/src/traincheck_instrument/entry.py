@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 
 from traincheck_instrument.gate.stopping import StoppedByCheck
-from traincheck_instrument.process.children import SpawnedChildren
+from traincheck_instrument.process.children import SpawnedChildren, follow_subprocesses
 from traincheck_instrument.program.beginning import Beginning, end, tell, tell_failure
 from traincheck_instrument.program.marked_main import MarkedMain, full_name
 from traincheck_instrument.program.marked_program import marked_code
@@ -52,7 +52,7 @@ def run_program(settings_path: str) -> None:
         program = _module(settings, module)
     else:
         program = _script(settings, script or str(settings.script))
-    _prepare(settings)
+    _prepare(settings, settings_path)
     ending = _Ending()
     # Runs after threads have ended, and after what the program registers itself.
     atexit.register(_end, ending)
@@ -139,11 +139,13 @@ def _read_settings(path: Path) -> RecordingSettings:
         sys.exit(EXIT_UNUSABLE)
 
 
-def _prepare(settings: RecordingSettings) -> None:
+def _prepare(settings: RecordingSettings, settings_path: str) -> None:
     """Have the recording begin when the program imports torch, in its children too."""
     try:
         Beginning(settings).install()
         SpawnedChildren(settings).install()
+        if settings.site_hook is not None:
+            follow_subprocesses(settings.site_hook, settings_path)
     except Exception as error:  # noqa: BLE001  a fault of ours never stops the program
         tell("recording could not begin, the program runs without it", error)
 

@@ -288,7 +288,8 @@ class Session:
     def _close_worker(self) -> None:
         # multiprocessing asks for this while an exception that ends the process is on its way.
         # torch.multiprocessing.spawn turns one of the program into a SystemExit.
-        error = sys.exc_info()[1]
+        # One that ended a process that the program started by itself is told already.
+        error = sys.exc_info()[1] or getattr(sys, "last_value", None)
         is_exit = isinstance(error, SystemExit) and error.__context__ is None
         self.close(clean=error is None or is_exit)
 

@@ -38,6 +38,8 @@ class RecordingSettings:
     with_private: bool = False  # functions that are not public, too
     with_descriptors: bool = False  # builtins and descriptors, too
     with_stacks: bool = False  # each call names all user code around it
+    # Has a `sitecustomize` by which programs that this one starts are recorded; None: they aren't.
+    site_hook: Path | None = None
     tracker: Tracker | None = "subclass"  # None: no variables
     sampling: Sampling = attrs.field(factory=Sampling)
     tensor_format: TensorFormat = "hash"

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traincheck_instrument.program.after_import import AfterImport
@@ -114,6 +116,28 @@ def carry_on(document: str, main: str | None, module: str | None = None) -> None
         SpawnedChildren(settings).install()
     except Exception as error:  # noqa: BLE001  a fault of ours never stops the program
         tell("recording could not begin in a process that the program started", error)
+
+
+def follow_subprocesses(site_hook: Path, settings_path: str) -> None:
+    """Have the Python programs that this process starts find the settings; see `follow_settings`.
+
+    Args:
+        site_hook: A folder with the `sitecustomize` that looks for them.
+        settings_path: The file of the settings.
+    """
+    path = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(site_hook), *([path] if path else [])])
+    os.environ["TRAINCHECK_FOLLOW"] = settings_path
+
+
+def follow_settings(path: str) -> None:
+    """Begin to record this process as the settings in a file say, without marks in its script."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:  # the folder of the run is gone
+        tell("a process that the program started runs unrecorded", error)
+    else:
+        carry_on(text, None)
 
 
 def _mark_main(settings: RecordingSettings, main: str) -> None:
