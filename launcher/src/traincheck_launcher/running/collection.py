@@ -24,6 +24,7 @@ from traincheck_launcher.preparing.preparation import prepare
 from traincheck_launcher.starting.choice import way_of
 from traincheck_launcher.starting.entry_script import entry_script
 from traincheck_launcher.starting.launch import launch_of
+from traincheck_launcher.starting.shell_script import SITE_HOOK
 from traincheck_launcher.telling.aftermath import aftermath
 from traincheck_trace_schema.cli import say, warn
 from traincheck_trace_schema.errors import EXIT_CLEAN, ConfigError
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from traincheck_launcher.preparing.preparation import Preparation
     from traincheck_launcher.starting.launch import Launch
     from traincheck_launcher.starting.way import Way
-from traincheck_launcher.starting.shell_script import SITE_HOOK
 
 
 def collect(options: CollectOptions, command: tuple[str, ...]) -> int:
