@@ -34,6 +34,11 @@ def at_least(function, number=1):
     return APIParam(api_full_name=function), ValueParam(name="at_least", value=number)
 
 
+def ever(function, model="0123456789abcdef"):
+    params = APIParam(api_full_name=function), ValueParam(name="ever", value=1)
+    return *params, ValueParam(name="parameters", value=model)
+
+
 def as_often(function, other):
     return APIParam(api_full_name=function), APIParam(api_full_name=other)
 
@@ -282,3 +287,32 @@ def test_what_is_never_called_in_two_steps_in_a_row_has_no_number(trace):
 
     assert at_least(STEP) in claims
     assert not {at_least(SCHEDULER_STEP), exactly(SCHEDULER_STEP, 1)} & claims
+
+
+def run_of_model(trace, *bodies):
+    """Train a model with a parameter; return what is proposed of calls that are made at all."""
+    rank = new_rank(trace)
+    rank.variable("model.weight", requires_grad=True)
+    loop(rank, bodies)
+    return [one for one in sorted(proposals(trace, RELATION), key=repr) if len(one) > 2]
+
+
+def test_that_a_function_is_called_at_all_is_claimed_of_the_model(trace):
+    """Of what each step calls, and not all training does."""
+    (claim,) = run_of_model(trace, (*LOOP, "clip"), (*LOOP, "clip", "scheduler"), LOOP)
+
+    assert claim[:2] == ever(CLIP)[:2]
+    assert RELATION.describe(claim) == (
+        f"In each training step {CLIP} is called, or was in a step before it"
+    )
+
+
+@given(first=st.integers(0, 5), steps=st.integers(2, 6))
+def test_a_function_that_is_not_called_is_told_until_it_is(tmp_path_factory, first, steps):
+    """From the first step on; whether it is called again is the affair of other claims."""
+    good, trace = (TraceBuilder(tmp_path_factory.mktemp("run")) for _ in range(2))
+    (claim,) = run_of_model(good, (*LOOP, "clip"), LOOP)
+    run_of_model(trace, *((*LOOP, "clip") if step == first else LOOP for step in range(steps)))
+
+    assert broken(trace, RELATION, claim) == list(range(min(first, steps - 1)))
+    assert broken(trace, RELATION, ever(CLIP)) == []  # of another model

@@ -156,6 +156,23 @@ def test_a_program_with_a_single_batch_says_nothing(runs):
     assert broken(found) == []
 
 
+@pytest.mark.parametrize("between", ["calls", "run"])
+def test_one_batch_where_the_same_model_had_many_is_told_after_several_steps(runs, between):
+    """From the second step on, of the program's own functions; of torch's nobody knows."""
+    rank = runs.trace.rank()
+    for step in range(7):
+        rank.step(step)
+        load(rank, "all")
+        call_model(rank, "all")
+
+    found = runs.examples(by_model(between), distinct(between))
+
+    assert [(one.param, one.at.window.step) for one in found if not one.held] == [
+        (0, 1),
+        *((0, step) for step in range(5, 7)),
+    ]
+
+
 def test_two_first_batches_that_are_equal_are_told_once_there_is_another(runs):
     """Where workers have the same data, the second batch is what is wrong."""
     rank = runs.trace.rank()

@@ -88,6 +88,7 @@ CASES = [
     ("APIContainRelation", (api("f"), var("data")), "other names"),
     ("CallCountRelation", (api(BACKWARD), value(1, "at_least")), "backward pass"),
     ("CallCountRelation", (api(SCHEDULER_STEP), api(STEP)), "scheduler"),
+    ("CallCountRelation", (api(CLIP), value(1, "ever"), MODEL), "clip"),
     ("ConsistencyRelation", TIES, "tied"),
     ("ConsistencyRelation", BUFFERS, "broadcast_buffers"),
     ("ConsistencyRelation", ranks("grad", AT_BEGIN), "DDP"),
@@ -181,6 +182,21 @@ CASES = [
         "InitialValueRelation",
         (var("dt_bias", "__main__.Mixer"), ValueParam(name="all_equal", value=False), MODEL),
         "torch.ones",
+    ),
+    (
+        "KeptBetweenStepsRelation",
+        (var("data", post_value="unchanged"), AT_BEGIN, MODEL),
+        "load_state_dict",
+    ),
+    (
+        "LastingOptimizerRelation",
+        (var("held_by", "torch.optim.Optimizer", post_value="unchanged"), AT_BEGIN, MODEL),
+        "inside the training loop",
+    ),
+    (
+        "PresentGradientRelation",
+        (var("grad", post_value="non_zero"), AT_BEGIN, MODEL),
+        "requires_grad",
     ),
     (
         "ParameterMovementRelation",

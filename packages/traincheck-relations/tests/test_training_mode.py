@@ -214,6 +214,31 @@ def test_the_flag_of_modules_is_claimed_of_all_of_them(runs):
     assert not any(name.startswith("call.module.") for name in found[0].context)
 
 
+@pytest.mark.parametrize("is_on", [False, True])
+def test_a_module_in_training_mode_without_gradients_is_told(runs, is_on):
+    """Of the model in whose run they were in evaluation mode there."""
+    rank = runs.trace.rank()
+    rank.function("__main__.Net.forward", FORWARD)
+    rank.variable("model.weight", requires_grad=True)
+    rank.stage("training")
+    for step in range(3):
+        rank.step(step)
+        for training, gradients in ((True, True), (is_on and step > 0, False)):
+            of = module("__main__.Net", training=training, name="model")
+            context = {"grad_mode": gradients}
+            add_call(rank, "__main__.Net.forward", {"x": batch()}, of=of, ctx=context)
+
+    (claim,) = (one for one in runs.proposals() if len(one) > 2)
+    found = runs.examples(claim)
+
+    assert (
+        runs.proposals()[claim] == "Each module is in evaluation mode where gradients are disabled"
+    )
+    assert broken(found) == ([1, 2] if is_on else [])
+    assert len(found) == 3
+    assert runs.examples((*claim[:2], ValueParam(name="parameters", value="another"))) == []
+
+
 def in_a_module(runs, *names, learns=("model.head.weight",)):
     """Call dropout, off, in modules of these names, the outermost first, of such a model."""
     rank = runs.trace.rank()

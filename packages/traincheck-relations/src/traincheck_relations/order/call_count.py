@@ -1,7 +1,7 @@
 """`CallCountRelation`: how often a function of the training protocol is called in each step.
 
 `exactly` so often by the one tracked object that it is about, as the optimizer; `at_least` so often
-in all; or as often as another function.
+in all; or as often as another function. Or whether it is called at all: `ever`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
+
+import attrs
 
 from traincheck_relations.api import (
     Context,
@@ -51,7 +53,11 @@ class CallCountRelation:
 
     def requires(self, params: Params) -> Requirements:
         """Say what must be recorded to evaluate `params`: also whether there was training."""
-        return requirements((*CallCount.of(params).functions, *TRAINING))
+        claim = CallCount.of(params)
+        needs = requirements((*claim.functions, *TRAINING))
+        if claim.model is None:
+            return needs
+        return attrs.evolve(needs, variables={"parameter": frozenset(("requires_grad",))})
 
     def monitor(self, params: Sequence[Params]) -> Monitor:
         """Make one monitor for all of `params`."""
@@ -88,6 +94,7 @@ class CallCountMonitor(EventMonitor):
         self._owners: dict[tuple[int, str], frozenset[str | None]] = {}
         self._in_a_row: defaultdict[int, Counter[str]]  # by process: steps with a call
         self._in_a_row = defaultdict(Counter)
+        self._called: defaultdict[int, set[str]] = defaultdict(set)  # by process: in any step
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
@@ -107,8 +114,16 @@ class CallCountMonitor(EventMonitor):
             name: self._expected(step, name)
             for name in {*expected, *(name for _, name in self._owners)} & self._exact
         }
+        called = self._called[step.begin.process]
+        called.update(step.counts)
         has_nothing_to_clear = step.begin.window.step == 0 and not step.of(ZERO_GRAD)
         for index, claim in enumerate(self._claims):
+            if claim.asks_if_ever:
+                if claim.model == step.begin.run.model() and step.can_judge(claim.function):
+                    held = claim.function in called
+                    told = claim.what_was_counted(0, None)
+                    yield _example(index, claim, step, end, context, "" if held else told)
+                continue
             if not expected.issuperset(claim.functions) or not step.can_judge(*claim.functions):
                 continue
             if ZERO_GRAD in claim.functions and has_nothing_to_clear:

@@ -7,8 +7,8 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from traincheck_relations.api import Interests
-from traincheck_relations.order.call_count_claims import AT_LEAST, EXACTLY, CallCount
-from traincheck_relations.order.protocol import BACKWARD, ZERO_GRAD, protocol_function
+from traincheck_relations.order.call_count_claims import AT_LEAST, EVER, EXACTLY, CallCount
+from traincheck_relations.order.protocol import BACKWARD, CORE, ZERO_GRAD, protocol_function
 from traincheck_relations.order.step_counts import KINDS, StepCounter, StepCounts
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class CallCountProposer:
         self._unequal: set[tuple[str, str]] = set()
         self._steps = 0
         self._called: Counter[str] = Counter()  # in how many steps
+        self._models: set[str] = set()
         self._last: set[str] = set()  # what was called in the last step
         self._in_a_row: set[str] = set()  # what was called in two steps in a row
 
@@ -52,6 +53,8 @@ class CallCountProposer:
 
     def _take(self, step: StepCounts) -> None:
         self._steps += 1
+        if (model := step.begin.run.model()) is not None:
+            self._models.add(model)
         self._in_a_row |= self._last & step.counts.keys()
         self._last = set(step.counts)
         earlier = self._called.keys()
@@ -77,6 +80,8 @@ class CallCountProposer:
                 yield CallCount(function=function, kind=AT_LEAST, number=1)
             if 1 in numbers and len(numbers) <= _FEW and self._is_rule(function):
                 yield CallCount(function=function, kind=EXACTLY, number=1)
+        for function, model in product(self._always(), sorted(self._models)):
+            yield CallCount(function=function, kind=EVER, number=1, model=model)
         varying = [name for name, totals in self._totals.items() if self._varies(name, totals)]
         for pair in combinations(sorted(varying), 2):
             if pair not in self._unequal:
@@ -90,6 +95,11 @@ class CallCountProposer:
         """
         is_alone = len(self._owners[function]) == 1
         return is_alone and function not in _TAKES_TURNS and not function.endswith(_AVERAGES)
+
+    def _always(self) -> list[str]:
+        """Return what was called in each step, and that not all training does."""
+        others = self._called.keys() - CORE
+        return [name for name in sorted(others) if self._called[name] == self._steps]
 
     def _varies(self, function: str, totals: set[int]) -> bool:
         return len(totals) > 1 or self._called[function] < self._steps

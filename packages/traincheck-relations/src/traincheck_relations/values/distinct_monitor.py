@@ -2,7 +2,9 @@
 
 What happens in evaluation, in processes that load data, or before the first step is no occasion.
 Where the first two contents of a process are equal, it may have one batch only, as if all data are
-taken at once: nothing is said before another content comes.
+taken at once: nothing is said before another content comes. Of the program's own functions it is
+said once the one content was there in several steps: the program that the claim was learnt from,
+with the same model, had more than one.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 
 from traincheck_relations.api import Call, Event, EventMonitor, Example, Interests
+from traincheck_relations.conditions.own_program import names_own
 from traincheck_relations.conditions.properties import (
     FORWARD,
     call_properties,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from traincheck_trace_schema.window import Window
 
 _REMEMBERED = 1 << 16  # contents of one claim and process; later ones are compared with these
+_SEVERAL = 4  # steps after which one content of a program that had many is told
 
 Content: TypeAlias = "tuple[str, ...]"
 _Slot: TypeAlias = "tuple[int, int]"  # claim, restart of the job
@@ -44,6 +48,11 @@ class Claim:
 
     values: tuple[InputOutputParam, ...]
     between: str
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is about a function of the program, and so about one model."""
+        return names_own(self.values)
 
 
 @attrs.frozen(eq=False)
@@ -64,6 +73,7 @@ class DistinctMonitor(EventMonitor):
         self._claims: defaultdict[str, list[tuple[int, Claim]]] = defaultdict(list)
         for index, claim in enumerate(claims):
             self._claims[claim.values[0].api_name].append((index, claim))
+        self._own = frozenset(index for index, claim in enumerate(claims) if claim.is_own)
         self._content_of = content_of
         self._last: dict[tuple[int, int], Sighting] = {}  # by process and claim
         self._steps: defaultdict[tuple[int, int], dict[Content, int]] = defaultdict(dict)
@@ -153,8 +163,13 @@ class DistinctMonitor(EventMonitor):
         """Yield an example; of what is always the same keep the first one back."""
         if example.held or self._only[key] is None:
             yield example
-        else:
-            self._held_back.setdefault(key, example)
+            return
+        first = self._held_back.setdefault(key, example)
+        _, index = key
+        if index in self._own and example.at.window.step - first.at.window.step >= _SEVERAL:
+            self._only[key] = None
+            yield self._held_back.pop(key)
+            yield example
 
 
 def is_compared(event: Event, call: Call) -> bool:

@@ -13,6 +13,7 @@ unless the claim is about them:
 | `stage` | and off in evaluation, testing and inference |
 | `grad_mode` | and off where gradients are disabled, in programs without a stage of evaluation |
 | `frozen` | off where the weight, in training, requires no gradient |
+| `disabled` | off where gradients are disabled, of the modules of one model |
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from traincheck_relations.api import (
     RunState,
 )
 from traincheck_relations.conditions.properties import FORWARD
+from traincheck_relations.of_model import is_of_model, model_in, of_model
 from traincheck_relations.per_call import CallClaim, PerCallMonitor, Returned, Verdict
 from traincheck_relations.value import payload
 from traincheck_relations.values.call_values import EVALUATES, arguments_of, has_gradients, value_of
@@ -50,6 +52,14 @@ _TORCH = "torch."  # whose rates are those of dropout; a number of the program's
 _SETS_MODE = frozenset(("torch.nn.Module.train", "torch.nn.Module.requires_grad_"))
 _OVERRIDES = 2  # a base method says less than its override: so many must do the same
 
+_FLAG_OF_MODULES = InputOutputParam(
+    name=_SELF,
+    type="torch.nn.Module",
+    additional_path=(_FLAG,),
+    api_name=FORWARD,
+    is_input=True,
+)
+
 _Key: TypeAlias = "tuple[str, str]"  # function, argument
 
 
@@ -65,7 +75,7 @@ class TrainingModeRelation:
 
     def requires(self, params: Params) -> Requirements:
         """Say what must be recorded to evaluate `params`."""
-        given, _ = _parts(params)
+        given, *_ = _parts(params)
         arguments = frozenset[str]() if given.name == _SELF else {given.name, _WEIGHT}
         return Requirements(
             functions={FORWARD: frozenset(), given.api_name: frozenset(arguments)},
@@ -80,7 +90,7 @@ class TrainingModeRelation:
 
     def describe(self, params: Params) -> str:
         """Say in one sentence what `params` claim."""
-        given, mode = _parts(params)
+        given, mode, _ = _parts(params)
         whose = f"Each call of {given.api_name} has {given.name}"
         on, off = ("True", "False") if given.name == _FLAG else ("on", "off")
         if given.name == _SELF:
@@ -90,7 +100,7 @@ class TrainingModeRelation:
 
     def look_at(self, params: Params) -> str:
         """Say what to look at first where it is broken: the usual causes."""
-        given, mode = _parts(params)
+        given, mode, _ = _parts(params)
         if mode == "frozen":
             return (
                 "what calls train() after the module was frozen: model.train() puts every part of "
@@ -123,6 +133,7 @@ class ModeProposer:
         self._modules = LearningModules()
         self._seen: defaultdict[_Key, Counter[tuple[str, bool]]] = defaultdict(Counter)
         self._learning_modules: set[str] = set()  # the forward methods of modules that train
+        self._evaluated: set[str] = set()  # models of which a part was in evaluation mode rightly
 
     def on_event(self, event: Event) -> None:
         """Take the next event."""
@@ -147,6 +158,10 @@ class ModeProposer:
             and "learning" in _modes(one, self._modules)
         ):
             self._learning_modules.add(call.function)
+        if FORWARD in call.names and not has_gradients(call) and not _is_training(call):
+            model = one.run.model()
+            if model is not None and "grad_mode" in _modes(one, self._modules):
+                self._evaluated.add(model)
 
     def finish(self) -> Iterator[Params]:
         """Return the candidates, in a fixed order."""
@@ -155,16 +170,9 @@ class ModeProposer:
             for mode in _followed(name, seen):
                 yield given, ValueParam(name="mode", value=mode)
         if len(self._learning_modules) >= _OVERRIDES:
-            yield (
-                InputOutputParam(
-                    name=_SELF,
-                    type="torch.nn.Module",
-                    additional_path=(_FLAG,),
-                    api_name=FORWARD,
-                    is_input=True,
-                ),
-                ValueParam(name="mode", value="learning"),
-            )
+            yield _FLAG_OF_MODULES, ValueParam(name="mode", value="learning")
+        for model in sorted(self._evaluated):
+            yield _FLAG_OF_MODULES, ValueParam(name="mode", value="disabled"), of_model(model)
 
 
 @attrs.frozen
@@ -182,13 +190,15 @@ class _Judge:
 
     def __init__(self, params: Params, modules: LearningModules) -> None:
         self._modules = modules
-        self._given, mode = _parts(params)
+        self._given, mode, self._model = _parts(params)
         self._expected = _EXPECTED[mode]
 
     def __call__(self, one: Returned) -> Verdict | None:
         """Say whether what is given is right for the mode."""
         value = value_of(self._given, one.call, one.end)
         if not isinstance(value, bool | int | float):
+            return None
+        if self._model is not None and self._model != one.run.model():
             return None
         occasion = _Occasion(one.call, one.stage, one.step, one.run)
         for mode in _modes(occasion, self._modules):
@@ -204,7 +214,7 @@ class _Judge:
 
 
 def _claim(params: Params, modules: LearningModules) -> CallClaim:
-    given, _ = _parts(params)
+    given, *_ = _parts(params)
     judged = "call.module." if given.name == _SELF else f"call.arg.{given.name}"
     return CallClaim(given.api_name, _Judge(params, modules), judged=(judged,))
 
@@ -214,6 +224,7 @@ _EXPECTED: Mapping[str, Mapping[str, bool]] = {
     "stage": {"learning": True, "stage": False},
     "grad_mode": {"learning": True, "grad_mode": False},
     "frozen": {"frozen": False},
+    "disabled": {"grad_mode": False},
 }
 # With what stands for on and off.
 _CLAIMS: Mapping[str, str] = {
@@ -221,6 +232,7 @@ _CLAIMS: Mapping[str, str] = {
     "stage": "{on} whenever the model learns, and {off} in evaluation",
     "grad_mode": "{on} whenever the model learns, and {off} where gradients are disabled",
     "frozen": "{off} where its weight is frozen",
+    "disabled": "{off} where gradients are disabled",
 }
 _WHERE: Mapping[str, str] = {
     "learning": "while the model learns",
@@ -278,13 +290,16 @@ def _type_of(given: InputOutputParam) -> str:
     return given.api_name.rpartition(".")[0]
 
 
-def _parts(params: Params) -> tuple[InputOutputParam, str]:
-    given, mode = params
+def _parts(params: Params) -> tuple[InputOutputParam, str, str | None]:
+    """Return what is given, the mode, and of which model it is claimed; None: of any."""
+    given, mode, *models = params
     if (
         not isinstance(given, InputOutputParam)
         or not isinstance(mode, ValueParam)
         or mode.value not in _EXPECTED
+        or len(models) > 1
+        or not all(map(is_of_model, models))
     ):
         msg = f"TrainingModeRelation takes an InputOutputParam and a mode, got {params!r}"
         raise TypeError(msg)
-    return given, str(mode.value)
+    return given, str(mode.value), model_in(models)

@@ -20,7 +20,7 @@ from traincheck_relations.conditions.properties import (
 from traincheck_relations.occasion import position_of, records_of
 from traincheck_relations.order.protocol import OPTIMIZER_STEP
 from traincheck_relations.value import content, is_comparable, is_finite, payload, value_class
-from traincheck_relations.variables.observed import looked_at
+from traincheck_relations.variables.observed import looked_at, stepping
 from traincheck_trace_schema.invariants import OccasionParam, Params, VarTypeParam
 
 if TYPE_CHECKING:
@@ -131,13 +131,7 @@ class DistinctGradientMonitor(EventMonitor):
 
 
 def _is_begin_of_step(event: Event) -> bool:
-    record, call = event.record, event.call
-    return (
-        record["phase"] == "begin"
-        and call is not None
-        and OPTIMIZER_STEP in call.names
-        and "grad" in record["attributes"]
-    )
+    return stepping(event) is not None and "grad" in event.record["attributes"]
 
 
 def _compared(event: Event) -> list[VariableState]:

@@ -27,7 +27,7 @@ from traincheck_relations.occasion import evidence_of, position_of
 from traincheck_relations.order.protocol import OPTIMIZER_STEP
 from traincheck_relations.value import payload, value_class
 from traincheck_relations.variables.holding import groups_of_caller, is_at_rest, number
-from traincheck_relations.variables.observed import is_of_parameters, looked_at
+from traincheck_relations.variables.observed import is_of_parameters, looked_at, stepping
 from traincheck_trace_schema.invariants import OccasionParam, Params, VarTypeParam
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class HeldByOptimizerProposer:
 
     def on_event(self, event: Event) -> None:
         """Take the next event."""
-        if (call := _stepping(event)) is not None:
+        if (call := stepping(event)) is not None:
             groups = groups_of_caller(event.run, call)
             self._settings.update(_differing(groups))
             self._has_rate |= any(number(of.get(_RATE)) for of in groups.values())
@@ -175,7 +175,7 @@ class HeldByOptimizerMonitor(EventMonitor):
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
-        call = _stepping(event)
+        call = stepping(event)
         if call is None or not event.is_main:
             return ()
         if "optimizer" in event.record["roles"]:
@@ -261,13 +261,6 @@ class HeldByOptimizerMonitor(EventMonitor):
                 else f"{call.function} begins with a learning rate of zero, "
                 f"in {self._without_rate[key]} calls in a row",
             )
-
-
-def _stepping(event: Event) -> Call | None:
-    """Return the optimizer's step at whose begin variables are looked at here, if it is one."""
-    call = event.call
-    is_begin = event.record["phase"] == "begin"
-    return call if is_begin and call is not None and OPTIMIZER_STEP in call.names else None
 
 
 def _differing(groups: Mapping[str, Mapping[str, Json]]) -> set[str]:

@@ -8,6 +8,7 @@ import attrs
 
 from traincheck_relations.api import Call, Context, Event, VariableState
 from traincheck_relations.conditions.properties import run_properties
+from traincheck_relations.order.protocol import OPTIMIZER_STEP
 
 _ROLE = "parameter"  # what calls change is claimed of parameters
 
@@ -40,6 +41,13 @@ def looked_at(event: Event, role: str = _ROLE) -> dict[int, VariableState]:
     if role not in event.record["roles"]:
         return {}
     return {id_: one for id_, one in event.run.variables().items() if one.role == role}
+
+
+def stepping(event: Event) -> Call | None:
+    """Return the optimizer's step at whose begin an `observe` record looks, if it is one."""
+    call = event.call
+    is_begin = event.record["phase"] == "begin"
+    return call if is_begin and call is not None and OPTIMIZER_STEP in call.names else None
 
 
 class ObservedCalls:
