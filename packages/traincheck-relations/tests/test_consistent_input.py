@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traincheck_relations.testing.calls import add_call, batch
+from traincheck_relations.testing.calls import add_call, batch, module
 from traincheck_relations.testing.models import Runs, broken
 from traincheck_relations.testing.traces import TraceBuilder
 from traincheck_relations.values.consistent_input import ConsistentInputRelation
@@ -254,3 +254,40 @@ def test_other_params_are_refused(params):
     """Two functions, or none."""
     with pytest.raises(TypeError, match="ConsistentInputRelation takes"):
         RELATION.monitor([params])
+
+
+NET = "__main__.Net.forward"
+
+
+def call_model(rank, *, shape=(8, 4), name="model", inner=None, **facts):
+    """Call a model with a batch, and in it a part of it with what lies in [0, 1]."""
+    for function in (NET, "__main__.Block.forward"):
+        rank.function(function, "torch.nn.Module.forward")
+    of = module("__main__.Net", name=name)
+    with rank.call(NET, {"x": batch(shape, **facts)}, of=of):
+        if inner is not None:
+            part = module("__main__.Block", name=inner)
+            inside = {"x": batch((8, 4), in_unit_interval=True)}
+            add_call(rank, "__main__.Block.forward", inside, of=part)
+
+
+@pytest.mark.parametrize("is_so", [True, False])
+def test_in_which_range_a_model_is_given_its_data_is_proposed(runs, is_so):
+    """Of the program's model; not of its parts, of one that is not tracked, or of few elements."""
+    rank = runs.trace.rank()
+    for step in range(3):
+        rank.step(step)
+        call_model(rank, in_unit_interval=is_so if step < 2 else not is_so, inner="model.block")
+        call_model(rank, name=None, in_unit_interval=not is_so)
+        call_model(rank, shape=(2, 4), in_unit_interval=not is_so)
+    claim = fact("in_unit_interval", value=is_so, function=NET, of="x")
+
+    proposed = runs.proposals()
+    found = runs.examples(claim)
+
+    words = "that lies in [0, 1]" if is_so else "that does not lie in [0, 1]"
+    assert proposed[claim] == f"Each call of {NET} is given x {words}"
+    assert not any("Block" in said for said in proposed.values())
+    assert {one.happened for one in found if not one.held and one.at.window.step == 2} == {
+        f"{NET} was given x {'that does not lie in [0, 1]' if is_so else 'that lies in [0, 1]'}"
+    }

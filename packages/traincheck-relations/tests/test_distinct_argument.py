@@ -104,6 +104,28 @@ def test_an_epoch_that_began_but_brought_nothing_is_none(runs):
     assert set(runs.proposals()) == {distinct("calls")}
 
 
+def begin_epoch(rank, line):
+    with rank.call("torch.utils.data.DataLoader.__iter__", src=line):
+        pass
+
+
+def test_the_loader_of_an_evaluation_begins_no_second_epoch(runs):
+    """It stands in another line; that an evaluation begins is known only at its first batch."""
+    rank = runs.trace.rank()
+    training, evaluation = (rank.source("train.py", line) for line in (3, 9))
+    for step, line in enumerate((training, evaluation)):
+        begin_epoch(rank, line)
+        rank.step(step)
+        load(rank, f"batch {step}")
+    assert set(runs.proposals()) == {distinct("calls")}
+
+    begin_epoch(rank, training)
+    rank.step(2)
+    load(rank, "batch 2")
+
+    assert set(runs.proposals()) == {distinct("calls"), distinct("run")}
+
+
 def test_all_that_a_model_is_given_is_compared_together(runs):
     """One of two tensors may stay the same."""
     rank = runs.trace.rank()

@@ -184,6 +184,16 @@ CASES = [
         "torch.ones",
     ),
     (
+        "ConsistentInputRelation",
+        (given("x", "__main__.Net.forward", path=("facts", "in_unit_interval")), YES),
+        "scaled",
+    ),
+    (
+        "ClearedGradientRelation",
+        (var("grad", post_value="none"), AT_BEGIN, MODEL),
+        "zero_grad",
+    ),
+    (
         "KeptBetweenStepsRelation",
         (var("data", post_value="unchanged"), AT_BEGIN, MODEL),
         "load_state_dict",

@@ -220,6 +220,8 @@ TAKEN_BUILTINS = frozenset(("torch.nn.functional.scaled_dot_product_attention",)
 _CALLED_THROUGH = frozenset(("_call_impl", "_slow_forward", "_wrapped_call_impl"))
 # Of the methods that Python calls; the rest are how a class behaves, not what a program does.
 _SPECIAL = frozenset(("__init__", "__call__", "__enter__", "__exit__"))
+# A pass over the data begins: only after the second one is it known whether batches come again.
+_BEGINS_EPOCH = frozenset(("torch.utils.data.DataLoader.__iter__",))
 
 
 @attrs.frozen(kw_only=True)
@@ -256,7 +258,7 @@ class Scope:
         """Whether calls of the function with this path are recorded."""
         name = path.rpartition(".")[2]
         if name.startswith("__") and name.endswith("__"):
-            return name in _SPECIAL
+            return name in _SPECIAL or path in _BEGINS_EPOCH
         if self.with_private:
             return name not in _CALLED_THROUGH
         if name.startswith("_"):

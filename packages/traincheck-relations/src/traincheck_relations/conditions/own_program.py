@@ -39,7 +39,7 @@ def names_own(params: Params) -> bool:
     """
     named = [function_of(param) for param in params]
     named += [param.var_type for param in params if isinstance(param, VarTypeParam)]
-    return any(name is not None and not _is_of_torch(name) for name in named)
+    return any(name is not None and not is_of_torch(name) for name in named)
 
 
 def preconditions_of(
@@ -81,7 +81,7 @@ def _with(clause: Clause, conjunctions: Iterable[Conjunction]) -> Iterable[Conju
 def _has_own_type(group: ConditionGroup) -> bool:
     """Whether a condition is that the module has a type that torch does not define."""
     return any(
-        clause.prop_name == "call.module.type" and not _is_of_torch(str(value))
+        clause.prop_name == "call.module.type" and not is_of_torch(str(value))
         for each in group.preconditions
         if each.clauses != "Unconditional"
         for clause in each.clauses
@@ -89,7 +89,8 @@ def _has_own_type(group: ConditionGroup) -> bool:
     )
 
 
-def _is_of_torch(name: str) -> bool:
+def is_of_torch(name: str) -> bool:
+    """Whether a function, or a type, is one that torch defines."""
     return name.partition(".")[0] == _TORCH
 
 

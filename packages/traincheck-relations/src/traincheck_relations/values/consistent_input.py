@@ -1,17 +1,21 @@
 """`ConsistentInputRelation`: tensors that a call is given always have a property, or agree in one.
 
 Claims are made about losses: that a tensor requires a gradient where gradients are enabled, or
-holds no probabilities, and that two agree in shape or in the number of rows; and about what
-communication and tracked models are given: that no row is lost, which shows as a row of zeros.
+holds no probabilities, and that two agree in shape or in the number of rows; about what
+communication and tracked models are given: that no row is lost, which shows as a row of zeros; and
+about what the program gives its model: that it lies in [0, 1], or does not, as images that are
+normalised, or were forgotten to be.
 """
 
 from __future__ import annotations
 
 from itertools import combinations
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from traincheck_relations.api import Event, Interests, Monitor, Proposer, Requirements
-from traincheck_relations.conditions.properties import FORWARD
+from traincheck_relations.conditions.own_program import is_of_torch
+from traincheck_relations.conditions.properties import FORWARD, object_name
 from traincheck_relations.per_call import CallClaim, Judge, PerCallMonitor, Returned, Verdict
 from traincheck_relations.value import payload
 from traincheck_relations.values.call_values import (
@@ -49,6 +53,8 @@ _SHAPE: _Path = ("shape",)
 _ROWS: _Path = ("shape", 0)
 _SHARES: _Path = ("facts", "rows_sum_to_one")
 _LOST_ROW: _Path = ("facts", "has_zero_row")
+_UNIT: _Path = ("facts", "in_unit_interval")
+_ENOUGH = 32  # elements that don't all lie in [0, 1] by accident
 
 _Path: TypeAlias = "tuple[Scalar, ...]"
 _Tensors: TypeAlias = "Mapping[str, Mapping[str, Any]]"
@@ -108,6 +114,11 @@ class ConsistentInputRelation:
                 f"where rows of {first.name} got lost: a transfer between devices or ranks, a "
                 "buffer that is used before it is filled, a mask, padding"
             )
+        if path == _UNIT:
+            return (
+                f"how {first.name} is scaled before {first.api_name} is called: a division that is "
+                "left out or done twice, a normalisation by mean and deviation, another data set"
+            )
         return (
             f"whether a softmax is applied before {first.api_name}, which takes scores or "
             "logarithms: in the last layer of the model, or in the loop"
@@ -118,6 +129,8 @@ class ConsistentInputRelation:
         first, second = _parts(params)
         if first.additional_path == _LOST_ROW:  # rows of one-hot or padded data may well be zero
             return 0.4
+        if first.additional_path == _UNIT:
+            return 0.6
         is_usual = isinstance(second, InputOutputParam) or second.value is True
         return 0.8 if is_usual or first.additional_path != _GRAD else 0.6
 
@@ -158,6 +171,8 @@ class InputProposer:
         elif call.function.startswith(_COMMUNICATES) or FORWARD in call.names:
             for name in _batches(call):
                 self._take(call, name, _LOST_ROW, value=False)
+            if _is_own_model(call):
+                self._take_ranges(call)
 
     def finish(self) -> Iterator[Params]:
         """Return the candidates, in a fixed order."""
@@ -174,6 +189,12 @@ class InputProposer:
         if call.function in _TAKES_NO_PROBABILITIES:
             self._take(call, next(iter(tensors)), _SHARES, value=False)
 
+    def _take_ranges(self, call: Call) -> None:
+        for name, tensor in _batches(call).items():
+            if prod(tensor["shape"]) >= _ENOUGH:
+                for value in (True, False):
+                    self._take(call, name, _UNIT, value=value)
+
     def _take(self, call: Call, name: str, path: _Path, *, value: bool) -> None:
         """Take a value, if it is what is told of an argument."""
         if part_of(arguments_of(call).get(name), path) is value:
@@ -185,6 +206,12 @@ class InputProposer:
             self._pairs.add((function, first, second, _SHAPE))
         if shapes[0][0] == shapes[1][0]:
             self._pairs.add((function, first, second, _ROWS))
+
+
+def _is_own_model(call: Call) -> bool:
+    """Whether a call is one of a tracked model of the program, and not of a part of one."""
+    is_part = any(FORWARD in one.names and not is_of_torch(one.function) for one in call.around())
+    return not is_part and object_name(call) is not None and not is_of_torch(call.function)
 
 
 def _claim(params: Params) -> CallClaim:
@@ -266,6 +293,7 @@ _WORDS: Mapping[Scalar, tuple[str, str]] = {
     "requires_grad": ("that requires a gradient", "that requires no gradient"),
     "rows_sum_to_one": ("whose rows sum to one", "whose rows don't sum to one"),
     "has_zero_row": ("with a row of zeros", "without a row of zeros"),
+    "in_unit_interval": ("that lies in [0, 1]", "that does not lie in [0, 1]"),
 }
 
 

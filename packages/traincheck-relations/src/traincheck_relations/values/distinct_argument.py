@@ -10,6 +10,7 @@ Compared is the content of all tensors together, as a batch is several of them:
 
 from __future__ import annotations
 
+from collections import Counter
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -113,7 +114,8 @@ class DistinctProposer:
         self._values: dict[str, _Values] = {}  # of a function, as its first call has them
         self._first: dict[str, Content] = {}
         self._distinct: set[str] = set()
-        self._epochs: dict[int, int] = {}  # begun, by process
+        # Begun, by process and line: loaders of an evaluation stand in another one.
+        self._epochs: Counter[tuple[int, int | None]] = Counter()
         self._has_second = False  # whether data of a second epoch was seen
         self._ranks: set[int] = set()
 
@@ -125,10 +127,12 @@ class DistinctProposer:
         if not is_compared(event, call):
             return
         if not _BEGIN_AN_EPOCH.isdisjoint(call.names):
-            self._epochs[event.process] = self._epochs.get(event.process, 0) + 1
+            self._epochs[event.process, call.begin.get("src")] += 1
             return
         self._ranks.add(event.rank)
-        self._has_second |= self._epochs.get(event.process, 0) > 1
+        self._has_second |= any(
+            number > 1 for (process, _), number in self._epochs.items() if process == event.process
+        )
         if call.function in self._distinct:
             return
         values = self._values.get(call.function) or tuple(_values(call))
