@@ -15,6 +15,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from traincheck_relations.api import Event, Interests, Monitor, Proposer, Requirements
+from traincheck_relations.conditions.own_program import is_of_torch
 from traincheck_relations.conditions.properties import FORWARD
 from traincheck_relations.values.call_values import OUTPUTS, arguments_of, tensors_in, value_of
 from traincheck_relations.values.distinct_monitor import (
@@ -33,12 +34,9 @@ if TYPE_CHECKING:
 
 _LOADS = "torch.utils.data."
 # They begin an epoch: only where there was a second one is it known whether batches come again.
-_BEGIN_AN_EPOCH = frozenset(
-    (
-        "torch.utils.data.DataLoader.__iter__",
-        "torch.utils.data.DistributedSampler.set_epoch",
-    )
-)
+# That a sampler is told of it says that they should not, in any program.
+_ITERATES = "torch.utils.data.DataLoader.__iter__"
+_SHUFFLES = "torch.utils.data.DistributedSampler.set_epoch"
 _ENOUGH_ROWS = 4  # a last batch of one sample is likely to come again
 _ENOUGH_ELEMENTS = 32  # and so are a few labels
 _THAN: Mapping[str, str] = {
@@ -114,9 +112,9 @@ class DistinctProposer:
         self._values: dict[str, _Values] = {}  # of a function, as its first call has them
         self._first: dict[str, Content] = {}
         self._distinct: set[str] = set()
-        # Begun, by process and line: loaders of an evaluation stand in another one.
-        self._epochs: Counter[tuple[int, int | None]] = Counter()
-        self._has_second = False  # whether data of a second epoch was seen
+        # Begun, by process, function and line: loaders of an evaluation stand in another one.
+        self._epochs: Counter[tuple[int, str, int | None]] = Counter()
+        self._second: set[str] = set()  # by what data of a second epoch is known to have been seen
         self._ranks: set[int] = set()
 
     def on_event(self, event: Event) -> None:
@@ -126,12 +124,14 @@ class DistinctProposer:
             return
         if not is_compared(event, call):
             return
-        if not _BEGIN_AN_EPOCH.isdisjoint(call.names):
-            self._epochs[event.process, call.begin.get("src")] += 1
+        for begins in call.names & {_ITERATES, _SHUFFLES}:
+            self._epochs[event.process, begins, call.begin.get("src")] += 1
             return
         self._ranks.add(event.rank)
-        self._has_second |= any(
-            number > 1 for (process, _), number in self._epochs.items() if process == event.process
+        self._second.update(
+            begins
+            for (process, begins, _), number in self._epochs.items()
+            if number > 1 and process == event.process
         )
         if call.function in self._distinct:
             return
@@ -144,12 +144,12 @@ class DistinctProposer:
 
     def finish(self) -> Iterator[Params]:
         """Return the candidates, in a fixed order."""
-        between = ["calls"]
-        if self._has_second:
-            between.append("run")
-        if len(self._ranks) > 1:
-            between.append("ranks")
         for function in sorted(self._distinct):
+            between = ["calls"]
+            if _SHUFFLES in self._second or (self._second and not is_of_torch(function)):
+                between.append("run")
+            if len(self._ranks) > 1:
+                between.append("ranks")
             for which in between:
                 yield *self._values[function], ValueParam(name="between", value=which)
 

@@ -144,7 +144,8 @@ class Uses:
         if not event.is_main or not is_of_parameters(event):
             return ()
         if event.kind == "var":
-            if event.after is not None and not _is_used(event.after):
+            tells = "grad" in event.record.get("attributes", ())
+            if tells and event.after is not None and not _is_used(event.after):
                 self._uncleared[event.process].discard(event.after.id)
             return ()
         call = stepping(event)
@@ -175,13 +176,14 @@ def _examples(
     index: int, event: Event, call: Call, used: Iterable[tuple[VariableState, bool]]
 ) -> Iterator[Example]:
     about_run = run_properties(event)
+    evidence = partial(evidence_of, event, call)
     for state, was_cleared in used:
         yield Example(
             param=index,
             held=was_cleared,
             context=partial(_context, about_run, state),
             at=partial(position_of, event, call, state.names[0]),
-            evidence=partial(evidence_of, event, call),
+            evidence=evidence,
             happened=""
             if was_cleared
             else f"the gradient of {state.names[0]} was not cleared since an earlier step used it",

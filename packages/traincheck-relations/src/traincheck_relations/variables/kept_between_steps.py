@@ -174,6 +174,7 @@ def _examples(
     index: int, event: Event, pairs: Iterable[tuple[VariableState, VariableState]]
 ) -> Iterator[Example]:
     about_run = run_properties(event)
+    evidence = partial(records_of, event)
     for before, after in pairs:
         held = not has_changed(before, after, "data")
         yield Example(
@@ -181,7 +182,7 @@ def _examples(
             held=held,
             context=partial(_context, about_run, before),
             at=partial(position_of, event, event.call, before.names[0]),
-            evidence=partial(records_of, event),
+            evidence=evidence,
             happened=""
             if held
             else f"{before.names[0]} is not as its optimizer's last step left it",

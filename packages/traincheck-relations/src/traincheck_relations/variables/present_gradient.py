@@ -186,6 +186,7 @@ def _examples(
     index: int, claimed: str, event: Event, call: Call, judged: Sequence[tuple[VariableState, str]]
 ) -> Iterator[Example]:
     about_run = run_properties(event)
+    evidence = partial(evidence_of, event, call)
     for state, kind in judged:
         held = kind != "none" if claimed == "non_none" else kind == "non_zero"
         yield Example(
@@ -193,7 +194,7 @@ def _examples(
             held=held,
             context=partial(_context, about_run, state),
             at=partial(position_of, event, call, state.names[0]),
-            evidence=partial(evidence_of, event, call),
+            evidence=evidence,
             happened="" if held else _what_is_missing(state, kind, call),
         )
 
