@@ -239,6 +239,21 @@ def test_a_module_in_training_mode_without_gradients_is_told(runs, is_on):
     assert runs.examples((*claim[:2], ValueParam(name="parameters", value="another"))) == []
 
 
+def test_what_is_computed_again_in_the_backward_pass_is_no_evaluation(runs):
+    """A checkpoint disables gradients meanwhile."""
+    rank = runs.trace.rank()
+    rank.stage("training")
+    for step in range(3):
+        rank.step(step)
+        call_dropout(rank, training=True)
+        call_dropout(rank, training=False, ctx={"grad_mode": False})
+        with rank.call("torch.utils.checkpoint.checkpoint"):
+            call_dropout(rank, training=True, ctx={"grad_mode": False})
+
+    assert claim("grad_mode") in runs.proposals()
+    assert verdicts(runs.examples(claim("grad_mode"))) == [True] * 6
+
+
 def in_a_module(runs, *names, learns=("model.head.weight",)):
     """Call dropout, off, in modules of these names, the outermost first, of such a model."""
     rank = runs.trace.rank()

@@ -50,6 +50,8 @@ _SELF = "self"
 _TORCH = "torch."  # whose rates are those of dropout; a number of the program's own may be anything
 # What they are given becomes the mode.
 _SETS_MODE = frozenset(("torch.nn.Module.train", "torch.nn.Module.requires_grad_"))
+# It runs what it is given without gradients, and once more with them in the backward pass.
+_CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 _OVERRIDES = 2  # a base method says less than its override: so many must do the same
 
 _FLAG_OF_MODULES = InputOutputParam(
@@ -75,10 +77,13 @@ class TrainingModeRelation:
 
     def requires(self, params: Params) -> Requirements:
         """Say what must be recorded to evaluate `params`."""
-        given, *_ = _parts(params)
+        given, mode, _ = _parts(params)
         arguments = frozenset[str]() if given.name == _SELF else {given.name, _WEIGHT}
+        functions = {FORWARD: frozenset[str](), given.api_name: frozenset(arguments)}
+        if "grad_mode" in _EXPECTED[mode]:
+            functions[_CHECKPOINT] = frozenset()
         return Requirements(
-            functions={FORWARD: frozenset(), given.api_name: frozenset(arguments)},
+            functions=functions,
             variables={"parameter": frozenset(("requires_grad",))},
             contexts=frozenset(("grad_mode", "inference_mode")),
         )
@@ -250,7 +255,7 @@ def _modes(one: _Occasion, modules: LearningModules) -> Iterator[str]:
         return
     if evaluates:
         yield "stage"
-    if not may_learn and (one.step >= 0 or evaluates):
+    if not may_learn and (one.step >= 0 or evaluates) and not _is_checkpointed(call):
         yield "grad_mode"
     if evaluates or not may_learn or one.step < 0:
         return
@@ -259,6 +264,10 @@ def _modes(one: _Occasion, modules: LearningModules) -> Iterator[str]:
         yield "frozen"
     elif modules.may_learn(one.run, call):
         yield "learning"
+
+
+def _is_checkpointed(call: Call) -> bool:
+    return any(_CHECKPOINT in one.names for one in call.around())
 
 
 def _followed(name: str, seen: Counter[tuple[str, bool]]) -> Iterator[str]:

@@ -62,8 +62,8 @@ class LastingOptimizerRelation:
         """Say what to look at first where it is broken: the usual causes."""
         _read(params)
         return (
-            "where the optimizer is made: inside the training loop, or in a function that each "
-            "step calls, it has no momentum and no moments"
+            "whether the optimizer is made inside the training loop, or in a function that each "
+            "step calls: a new one has no momentum and no moments"
         )
 
     def likelihood(self, params: Params) -> float:
