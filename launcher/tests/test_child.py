@@ -97,7 +97,7 @@ sys.exit(10 + len(seen))
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])
 @pytest.mark.parametrize("is_to_group", [False, True])
 def test_a_signal_reaches_the_program_once(tmp_path, number, is_to_group):
     """Whether it is sent to the launcher alone or to its group, the program gets it once."""
@@ -111,6 +111,27 @@ def test_a_signal_reaches_the_program_once(tmp_path, number, is_to_group):
 
     launcher.communicate(timeout=30)
     assert launcher.returncode == 11
+
+
+def test_a_program_that_is_told_to_save_goes_on(tmp_path):
+    """As by SIGUSR1 of a scheduler; what it has started is left alone, too."""
+    code = (
+        "import signal, subprocess, time\n"
+        "saved = []\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: saved.append(1))\n"
+        "child = subprocess.Popen(['sleep', '60'])\n"
+        "print('up', flush=True)\n"
+        "while not saved:\n    time.sleep(0.01)\n"
+        "time.sleep(0.5)\n"
+        "print(child.poll())\n"
+        "child.kill()\n"
+    )
+    launcher = start(tmp_path / "log", sys.executable, "-c", code)
+
+    launcher.send_signal(signal.SIGUSR1)
+
+    assert launcher.communicate(timeout=30)[0].split() == [b"None"]
+    assert launcher.returncode == 0
 
 
 def test_no_orphan_is_left_when_a_shell_script_is_ended(tmp_path):

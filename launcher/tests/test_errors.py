@@ -45,7 +45,7 @@ def error(*arguments: str) -> str:
         (["-m", "json"], "error: --module: json is a package without __main__.py; name a module"),
         (["-m", "json.tol"], "error: --module: there is no module 'json.tol'; did you mean 'json."),
         (["-m", "zzqx"], "error: --module: there is no module 'zzqx' here ("),
-        (["-m", "sys"], "error: --module: sys has no Python source"),
+        (["-m", "sys"], "error: --module: the source of sys can't be found"),
         (
             ["-p", "train.py", "-s", "no.sh", "--nproc-per-node", "2"],
             "error: --nproc-per-node: is for torchrun, which starts a Python script; give it to",
@@ -121,6 +121,21 @@ def test_a_syntax_error_is_the_parsers_own(script):
     script.write_text("x = 1\nfor y in\n")
 
     assert error("-p", str(script)) == f"error: {script}:2: SyntaxError: invalid syntax"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("x = 1\nreturn 5\n", 2, "'return' outside function"),
+        ("break\n", 1, "'break' outside loop"),
+        ("x = 1\nfrom __future__ import annotations\n", 2, "from __future__ imports must occur"),
+    ],
+)
+def test_what_parses_and_is_no_program_is_refused_likewise(script, text, line, message):
+    """Python finds that only when it makes code of it."""
+    script.write_text(text)
+
+    assert error("-p", str(script)).startswith(f"error: {script}:{line}: SyntaxError: {message}")
 
 
 def test_a_file_that_is_no_python_is_refused(script):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -30,6 +31,9 @@ FORMS = {
     "here-document": 'python "sub dir/train.py" <<END\ntext\nEND',
     "module": 'cd "sub dir"; python -m train a "b c"',
     "module and options": 'cd "sub dir"; python -W ignore -Bqum train -m -c',
+    "a path of its own": 'PYTHONPATH="$PWD/x y" python "sub dir/train.py"',
+    "an exported path": 'export PYTHONPATH=lib; exec env X=3 python3 "sub dir/train.py"',
+    "no path": 'unset PYTHONPATH; nohup python "sub dir/train.py"',
     "symbolic link": 'ln -sf "sub dir/train.py" link.py; python link.py',
 }
 
@@ -49,6 +53,50 @@ def test_the_script_is_found_and_runs_as_by_itself(place, text):
     assert recorded.returncode == 0
 
 
+def test_a_command_that_is_written_in_python_is_found_with_a_path_of_its_own(place):
+    """As torchrun is: the kernel starts its interpreter, wherever PATH leads."""
+    place.write("train.py", SHOW)
+    tool = place.write("bin/tool", f"#!{sys.executable}\nimport sys, subprocess\n")
+    tool.write_text(
+        tool.read_text() + "subprocess.run([sys.executable, 'train.py', *sys.argv[1:]])"
+    )
+    tool.chmod(0o755)
+    place.write("run.sh", "PYTHONPATH=lib tool a\nPYTHONPATH=lib:$PYTHONPATH tool b")
+    path = f"{tool.parent}:{os.environ['PATH']}"
+
+    done = place.collect("-p", "train.py", "-s", "run.sh", PATH=path)
+
+    assert done.stdout.count("recorded: True ['train.py', ") == 2
+
+
+LEFT_BEHIND = """\
+import time, torch
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(8):
+    optimizer.zero_grad()
+    model(torch.ones(3, 2)).sum().backward()
+    optimizer.step()
+    print(step)
+    time.sleep(0.5)
+print("finished")
+"""
+
+
+@pytest.mark.torch
+def test_a_program_that_runs_on_in_the_background_is_waited_for(place):
+    """The script has ended; what else it left running is not waited for."""
+    place.write("train.py", LEFT_BEHIND)
+    place.write("run.sh", "sleep 60 &\npython train.py &\necho started")
+
+    done = place.collect("-p", "train.py", "-s", "run.sh", "--models-to-track", "model")
+
+    assert done.stdout.splitlines() == ["started", *map(str, range(8)), "finished"]
+    assert done.returncode == 0
+    assert "note: a recorded program still runs that was left behind" in done.stderr
+    assert "training steps seen: 8" in done.stderr
+
+
 def test_other_programs_run_unchanged(place):
     """Code on the command line, modules and other scripts are no business of ours."""
     place.write("train.py", SHOW)
@@ -61,7 +109,8 @@ def test_other_programs_run_unchanged(place):
     assert recorded.stdout == plain.stdout
     assert recorded.stderr.endswith(
         "error: nothing was recorded: run.sh started no Python process that runs train.py "
-        "(python -I, -S and -E are not followed)\n"
+        "(not followed are python -I, -S and -E, a program on its stdin, and a PYTHONPATH that "
+        "another file sets anew)\n"
     )
     assert recorded.returncode == 2
 

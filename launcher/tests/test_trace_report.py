@@ -121,11 +121,23 @@ def test_steps_are_told_once_where_all_ranks_agree(lines):
     ]
 
 
-def test_of_a_rank_that_was_restarted_the_longest_run_counts(lines):
+def test_of_a_rank_that_was_restarted_the_longest_run_counts(lines, tmp_path):
     """Each start of a rank leaves a file of its own."""
-    told = lines(steps(6), steps(4), header={"rank": 0, "world_size": 1})
+    alone = {"rank": 0, "world_size": 1}
+    (tmp_path / "trace_r0_p9.json").write_text(
+        "".join(f"{json.dumps(each)}\n" for each in (HEADER | alone | {"restart": 1}, *steps(4)))
+    )
+
+    told = lines(steps(6), header=alone)
 
     assert told.endswith("training steps seen: 6")
+
+
+def test_starts_of_one_program_stand_side_by_side(lines):
+    """As those of a shell script that runs it with several seeds."""
+    told = lines(steps(6), steps(4), header={"rank": 0, "world_size": 1})
+
+    assert told.endswith("training steps seen: 6, 4 in 2 starts of the program")
 
 
 def test_steps_that_are_not_in_the_script_are_told_as_such(lines):

@@ -12,6 +12,7 @@ from traincheck_instrument.process.failure import FAILURES
 from traincheck_launcher.live.output import LiveOutput
 from traincheck_launcher.output.copies import COPIES_NAME, delete_copies
 from traincheck_launcher.output.latest import PREFIX
+from traincheck_launcher.starting.path_shims import NAME as SHIMS
 from traincheck_trace_schema.errors import ConfigError
 from traincheck_trace_schema.progress_file import PROGRESS_NAME
 from traincheck_trace_schema.records import SHARD_NAMES
@@ -35,6 +36,7 @@ _OURS = (
     "env_dump.txt",
     "program_output*.txt",
     ".traincheck.started",
+    f"{SHIMS}/*",
     FAILURES,
 )
 _OF_CHECK = (  # in the folder of a check beside the run

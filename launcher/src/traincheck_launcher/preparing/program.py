@@ -55,6 +55,7 @@ def read_program(
         warnings.simplefilter("ignore")  # the program shows its own when it runs
         name = None if module is None else full_name(module, str(script))
         program = source.read_program(text, script, models, packages, module=name)
+        _insist_on_code(text, script)
     if program.script.findings.is_too_deep:
         click.echo(f"warning: {script}: {_TOO_DEEP}", err=True)
     elif "track" not in program.by_hand:
@@ -63,6 +64,16 @@ def read_program(
             if name not in found:
                 raise ConfigError(_unbound(name, script, program.script.findings.bound))
     return program
+
+
+def _insist_on_code(text: bytes, script: Path) -> None:
+    """Refuse what parses and is no program, as `return` outside of a function."""
+    try:
+        compile(text, str(script), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise ConfigError(f"{script}:{error.lineno}: SyntaxError: {error.msg}") from error
+    except (RecursionError, MemoryError):
+        return  # nested too deep for here: the program may be run with more room
 
 
 def _unbound(name: str, script: Path, bound: source.BoundNames) -> str:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_TELLS = (signal.SIGUSR1, signal.SIGUSR2)  # "save, and go on": programs say what they mean
+_PASSED_ON = (*_ENDS, *_TELLS)
 _DRAIN_SECONDS = 2.0  # for output still in the pipe; a process left behind may hold it for ever
 _ONCE_SECONDS = 0.2  # a signal sent to a process and to its group arrives twice
 # What is left of the group after a signal: how long to wait, and what to send before that.
@@ -37,12 +39,21 @@ def run_child(
     env: Mapping[str, str],
     log: Path,
     on_start: Callable[[], None] = lambda: None,
+    on_end: Callable[[int], None] | None = None,
 ) -> int:
     """Run a program, copy its output into `log` too, and return its exit code.
 
-    Signals to this process are passed on to the program's whole group, once; what is left of the
-    group then is ended. Those that this process ignores (`nohup`) stay ignored. A program that a
-    signal ended gives 128 + its number, as in a shell. If this process is killed, it is ended.
+    Signals to this process that end programs are passed on to the program's whole group, once; what
+    is left of the group then is ended. SIGUSR1 and SIGUSR2 are passed on to the program alone. Those
+    that this process ignores (`nohup`) stay ignored. A program that a signal ended gives 128 + its
+    number, as in a shell. If this process is killed, it is ended.
+
+    Args:
+        argv: The program, and its arguments.
+        env: Its environment.
+        log: Where its output is copied to.
+        on_start: Is called when it has started.
+        on_end: Is given its process group when it has ended; others may be left in that.
     """
     output_stops = signal.getsignal(signal.SIGTTOU)
     with log.open("ab", buffering=0) as copy, _Signals() as signals, _terminal() as terminal:
@@ -62,7 +73,9 @@ def run_child(
             if pipe is not None and stream is not None
         ]
         code = _wait(process, terminal)
-        if signals.passed_on:
+        if on_end is not None and not signals.has_ended:
+            on_end(process.pid)
+        if signals.has_ended:  # maybe meanwhile
             _clear(process.pid)
         for tee in tees:
             tee.finish(_DRAIN_SECONDS)
@@ -73,7 +86,7 @@ class _Signals:
     """Passes signals on to the group of the child."""
 
     def __init__(self) -> None:
-        self.passed_on = False
+        self.has_ended = False  # whether a signal was passed on that ends programs
         self._group: int | None = None
         self._waiting: list[int] = []  # came before the group was known
         self._last: dict[int, float] = {}
@@ -95,18 +108,18 @@ class _Signals:
         """Say which group the signals are for; those that came before are sent now."""
         self._group = group
         for number in self._waiting:
-            _send(group, number)
+            _pass(group, number)
 
     def _pass_on(self, number: int, _: FrameType | None) -> None:
         now = time.monotonic()
         if now - self._last.get(number, -1.0) < _ONCE_SECONDS:
             return
         self._last[number] = now
-        self.passed_on = True
+        self.has_ended = self.has_ended or number in _ENDS
         if self._group is None:
             self._waiting.append(number)
         else:
-            _send(self._group, number)
+            _pass(self._group, number)
 
 
 @attrs.frozen
@@ -186,6 +199,15 @@ def _clear(group: int) -> None:
             time.sleep(0.05)
         else:
             return
+
+
+def _pass(group: int, number: int) -> None:
+    """Pass a signal on: to who leads the group alone, if the others may not know it."""
+    if number in _TELLS:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(group, number)
+    else:
+        _send(group, number)
 
 
 def _send(group: int, number: int) -> bool:

@@ -132,18 +132,25 @@ def _run(
     Raises:
         ConfigError: it was never started, although nothing failed.
     """
-    from traincheck_launcher.running.child import run_child  # noqa: PLC0415  not for --explain
+    # Not for --explain.
+    from traincheck_launcher.running.child import run_child  # noqa: PLC0415
+    from traincheck_launcher.running.left_running import LeftRunning  # noqa: PLC0415
 
     environment = {
         "PYTHONUNBUFFERED": "1",
         **os.environ,
         **way.environment(folder.entry),
     }
+    try:
+        way.write(folder.entry)
+    except OSError as error:
+        raise folder.unwritable(error) from error
     code = run_child(
         way.argv(folder.entry),
         env=environment,
         log=folder.output_of(launch.part),
         on_start=on_start,
+        on_end=LeftRunning(folder.path).wait if way.may_leave else None,
     )
     if not code and (why := way.why_not_started(folder.entry)) is not None:
         raise ConfigError(f"nothing was recorded: {why}")

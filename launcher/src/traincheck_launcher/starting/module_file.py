@@ -35,7 +35,7 @@ def file_of_module(name: str) -> Path:
                 f"{_OPTION}: {name} is a package without {_MAIN}.py; name a module of it"
             )
     if not spec.has_location or not _is_source(spec):
-        raise ConfigError(f"{_OPTION}: {name} has no Python source, so that it can't be recorded")
+        raise ConfigError(f"{_OPTION}: the source of {name} can't be found, and not recorded")
     return Path(str(spec.origin))
 
 

@@ -22,8 +22,16 @@ class Python:
     module: str | None  # the name that the script is run by, if it runs as a module
     arguments: tuple[str, ...]
 
+    @property
+    def may_leave(self) -> bool:
+        """It ends with the program."""
+        return False
+
     def check(self) -> None:
         """Need nothing beside the program."""
+
+    def write(self, entry: Path) -> None:
+        """Need nothing else."""
 
     def argv(self, entry: Path) -> list[str]:
         """Run the entry script with this Python."""

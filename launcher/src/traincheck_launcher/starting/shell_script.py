@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from traincheck_launcher.output.folder import OutputFolder
+from traincheck_launcher.starting.path_shims import NAME, write_shims
 from traincheck_trace_schema.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ class ShellScript:
     path: Path
     script: Path  # the Python script that it starts
     arguments: tuple[str, ...]
+
+    @property
+    def may_leave(self) -> bool:
+        """It may start the program in the background."""
+        return True
 
     def check(self) -> None:
         """Need the file, and the shell that runs it.
@@ -49,6 +55,15 @@ class ShellScript:
                 "there; install it, or mend the line"
             )
 
+    def write(self, entry: Path) -> None:
+        """Write what finds Python where the script sets `PYTHONPATH`.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        if self._sets_python_path():
+            write_shims(entry.parent / NAME, SITE_HOOK, os.environ.get("PATH", os.defpath))
+
     def argv(self, entry: Path) -> list[str]:
         """Run it as typing its name would if it can be executed, otherwise with bash."""
         del entry
@@ -61,7 +76,9 @@ class ShellScript:
     def environment(self, entry: Path) -> Mapping[str, str]:
         """Have each Python below it look whether it is about to run the script."""
         path = os.environ.get("PYTHONPATH")
+        commands = os.environ.get("PATH", os.defpath)
         return {
+            **({"PATH": f"{entry.parent / NAME}:{commands}"} if self._sets_python_path() else {}),
             "PYTHONPATH": os.pathsep.join([str(SITE_HOOK), *([path] if path else [])]),
             "TRAINCHECK_SCRIPT": str(self.script.absolute()),
             "TRAINCHECK_ENTRY": str(entry),
@@ -73,8 +90,12 @@ class ShellScript:
             return None
         return (
             f"{self.path} started no Python process that runs {self.script} "
-            "(python -I, -S and -E are not followed)"
+            "(not followed are python -I, -S and -E, a program on its stdin, and a PYTHONPATH that "
+            "another file sets anew)"
         )
+
+    def _sets_python_path(self) -> bool:
+        return b"PYTHONPATH" in self.path.read_bytes()
 
     def _runs_itself(self) -> bool:
         return bool(self._first_line()) and os.access(self.path, os.X_OK)

@@ -25,6 +25,11 @@ class Torchrun:
     program: Python
     options: tuple[str, ...]  # as torchrun is given them: --nproc-per-node=2
 
+    @property
+    def may_leave(self) -> bool:
+        """It ends with the program."""
+        return False
+
     def check(self) -> None:
         """Need torch, which has torchrun, in the environment of this Python.
 
@@ -36,6 +41,9 @@ class Torchrun:
                 f"{self.options[0].partition('=')[0]}: torchrun is needed, and {sys.executable} "
                 "has no torch; install torch there"
             )
+
+    def write(self, entry: Path) -> None:
+        """Need nothing else."""
 
     def argv(self, entry: Path) -> list[str]:
         """Have torchrun start the entry script in each rank."""

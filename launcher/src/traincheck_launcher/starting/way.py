@@ -12,11 +12,22 @@ if TYPE_CHECKING:
 class Way(Protocol):
     """A way in which a program is started, so that the entry script runs in its place."""
 
+    @property
+    def may_leave(self) -> bool:
+        """Whether what it starts may end before the program does."""
+
     def check(self) -> None:
         """Make sure, before anything runs, that what it needs is there.
 
         Raises:
             ConfigError: something is not.
+        """
+
+    def write(self, entry: Path) -> None:
+        """Write what else it needs, beside the entry script.
+
+        Raises:
+            OSError: it can't be written.
         """
 
     def argv(self, entry: Path) -> list[str]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from traincheck_trace_schema.summary import ProcessSummary, TraceSummary
 
 _SHOWN = 3  # of what was not observed
+_STARTS = 8  # of which numbers are told one by one
 
 
 def report(
@@ -79,7 +80,13 @@ def _steps(trace: TraceSummary) -> str:
 
 
 def _of_ranks(trace: TraceSummary, count: Callable[[ProcessSummary], int]) -> str:
-    """Say a number of each rank; only once if it is the same of all."""
+    """Say a number of each rank; only once if it is the same of all.
+
+    A script may have started the program several times: then those of one start stand side by side.
+    """
+    starts = [process for process in trace.processes if process.header.role == "main"]
+    if len(starts) > len({(one.header.rank, one.header.restart) for one in starts}):
+        return f"{', '.join(f'{count(one):,}' for one in starts[:_STARTS])}{_more(starts)}"
     numbers: dict[int, int] = {}
     for process in trace.processes:
         if process.header.role == "main" or process is trace.lead:
@@ -89,6 +96,11 @@ def _of_ranks(trace: TraceSummary, count: Callable[[ProcessSummary], int]) -> st
         number = f"{next(iter(numbers.values()), 0):,}"
         return number if len(numbers) <= 1 else f"{number} on each of {len(numbers)} ranks"
     return ", ".join(f"rank {rank}: {number:,}" for rank, number in sorted(numbers.items()))
+
+
+def _more(starts: Sequence[ProcessSummary]) -> str:
+    of = f" in {len(starts)} starts of the program"
+    return f", ...{of}" if len(starts) > _STARTS else of
 
 
 def _not_observed(trace: TraceSummary, where: str, known: Collection[str]) -> Iterator[str]:

@@ -101,7 +101,7 @@ def parse(source: str | bytes, filename: str) -> Script:
     try:
         tree = ast.parse(source, filename)
     except SyntaxError as error:
-        where = filename if error.lineno is None else f"{filename}:{error.lineno}"
+        where = f"{filename}:{error.lineno}" if error.lineno else filename
         raise ConfigError(f"{where}: {type(error).__name__}: {error.msg}") from error
     except ValueError as error:  # a null byte
         raise ConfigError(f"{filename}: is no Python source: {error}") from error
