@@ -44,9 +44,9 @@ def run_child(
     """Run a program, copy its output into `log` too, and return its exit code.
 
     Signals to this process that end programs are passed on to the program's whole group, once; what
-    is left of the group then is ended. SIGUSR1 and SIGUSR2 are passed on to the program alone. Those
-    that this process ignores (`nohup`) stay ignored. A program that a signal ended gives 128 + its
-    number, as in a shell. If this process is killed, it is ended.
+    is left of the group then is ended. SIGUSR1 and SIGUSR2 are passed on to the program alone.
+    Those that this process ignores (`nohup`) stay ignored. A program that a signal ended gives
+    128 + its number, as in a shell. If this process is killed, it is ended.
 
     Args:
         argv: The program, and its arguments.
