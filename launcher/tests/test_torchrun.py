@@ -89,6 +89,17 @@ def test_one_rank_writes_what_is_common_and_tells(training):
     assert result.stderr.count("traincheck: next:") == 1
 
 
+def test_ranks_that_wrote_elsewhere_are_missed(training):
+    """As of a job on several machines, each with a folder of its own."""
+    alone = "import os\nos.environ.update(RANK='0', WORLD_SIZE='2')\n"
+    training.write("rank0.py", alone + (training.path / "train.py").read_text())
+
+    result = training.collect("-p", "rank0.py", "--models-to-track", "model", "--", "2")
+
+    assert result.returncode == 0, result.stderr
+    assert "traincheck: rank 1 of 2 wrote nothing here: name the folders of all" in result.stderr
+
+
 @pytest.mark.parametrize("inside", [True, False], ids=["inside", "calls torchrun"])
 def test_ranks_that_are_started_again_go_on_in_the_same_run(training, inside):
     """The traces of both starts are there, as one run; the first tells of its failure."""
