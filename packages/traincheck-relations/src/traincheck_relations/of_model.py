@@ -6,12 +6,15 @@ another one such a claim has no occasion.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from traincheck_trace_schema.invariants import ValueParam
+import attrs
+
+from traincheck_trace_schema.invariants import Params, ValueParam
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from traincheck_trace_schema.invariants import Param
 
@@ -38,3 +41,40 @@ def model_in(params: Iterable[Param]) -> str | None:
         ),
         None,
     )
+
+
+@attrs.frozen
+class ClaimOfModels:
+    """A claim that says the same of every model, and is made of each by itself."""
+
+    relation: str
+    params: Params  # all but the model
+
+    def of(self, model: str) -> Params:
+        """Return how it stands in an invariant."""
+        return (*self.params, of_model(model))
+
+    def model(self, params: Params) -> str:
+        """Return the model of which it is made.
+
+        Raises:
+            TypeError: The params are those of something else.
+        """
+        model = model_in(params)
+        if model is None or params != self.of(model):
+            raise TypeError(
+                f"{self.relation} takes {', '.join(map(repr, self.params))} and the ValueParam "
+                f"{PARAMETERS!r}, got {params!r}"
+            )
+        return model
+
+    def places(self, params: Sequence[Params]) -> Mapping[str, Sequence[int]]:
+        """Return by model where in a sequence of params it is claimed.
+
+        Raises:
+            TypeError: as `model`.
+        """
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for index, param in enumerate(params):
+            places[self.model(param)].append(index)
+        return dict(places)

@@ -86,6 +86,16 @@ def variable_properties(state: VariableState, call: Call | None = None) -> dict[
     return facts
 
 
+def context_of_variable(
+    about_run: Mapping[str, Scalar], state: VariableState, *judged: str
+) -> dict[str, Scalar]:
+    """Return the facts of an occasion that is about a variable, less those that are judged."""
+    facts = {**about_run, **variable_properties(state)}
+    for name in judged:
+        facts.pop(name, None)
+    return facts
+
+
 def requirements_of(prop_name: str, params: Params) -> Requirements:
     """Say what must be recorded so that a property of an occasion of `params` is known."""
     functions = {name for param in params if (name := function_of(param)) is not None}

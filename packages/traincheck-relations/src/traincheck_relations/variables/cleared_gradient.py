@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from traincheck_relations.api import EventMonitor, Example, Interests, Requirements
 from traincheck_relations.conditions.properties import (
+    context_of_variable,
     optimizer_name,
     run_properties,
-    variable_properties,
 )
 from traincheck_relations.occasion import evidence_of, position_of
-from traincheck_relations.of_model import is_of_model, model_in, of_model
+from traincheck_relations.of_model import ClaimOfModels
 from traincheck_relations.order.protocol import BACKWARD, OPTIMIZER_STEP
 from traincheck_relations.value import value_class
 from traincheck_relations.variables.observed import is_of_parameters, looked_at, stepping
@@ -28,10 +28,15 @@ from traincheck_trace_schema.invariants import OccasionParam, Params, VarTypePar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from traincheck_relations.api import Call, Context, Event, Gap, Monitor, Proposer, VariableState
+    from traincheck_relations.api import Call, Event, Gap, Monitor, Proposer, VariableState
 
-_CLEARED = VarTypeParam(var_type="torch.nn.Parameter", attr_name="grad", post_value="none")
-_BEGIN = OccasionParam(function=OPTIMIZER_STEP, phase="begin")
+_CLAIM = ClaimOfModels(
+    "ClearedGradientRelation",
+    (
+        VarTypeParam(var_type="torch.nn.Parameter", attr_name="grad", post_value="none"),
+        OccasionParam(function=OPTIMIZER_STEP, phase="begin"),
+    ),
+)
 _INTERESTS = Interests(kinds=frozenset(("var", "observe")), functions=frozenset((OPTIMIZER_STEP,)))
 
 
@@ -47,7 +52,7 @@ class ClearedGradientRelation:
 
     def requires(self, params: Params) -> Requirements:
         """Say what must be recorded to evaluate `params`."""
-        _read(params)
+        _CLAIM.model(params)
         return Requirements(
             functions={OPTIMIZER_STEP: frozenset(), BACKWARD: frozenset()},
             variables={"parameter": frozenset(("grad", "requires_grad"))},
@@ -60,7 +65,7 @@ class ClearedGradientRelation:
 
     def describe(self, params: Params) -> str:
         """Say in one sentence what `params` claim."""
-        _read(params)
+        _CLAIM.model(params)
         return (
             "The gradient of each parameter that an optimizer holds is cleared between two of "
             "its steps"
@@ -68,7 +73,7 @@ class ClearedGradientRelation:
 
     def look_at(self, params: Params) -> str:
         """Say what to look at first where it is broken: the usual causes."""
-        _read(params)
+        _CLAIM.model(params)
         return (
             "whether zero_grad is called before each backward pass whose gradients are not to be "
             "added up; whether it is called on the optimizer, or model, that has these "
@@ -77,7 +82,7 @@ class ClearedGradientRelation:
 
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
-        _read(params)
+        _CLAIM.model(params)
         return 0.8
 
 
@@ -99,7 +104,7 @@ class ClearedGradientProposer:
 
     def finish(self) -> Iterable[Params]:
         """Return the candidates, in a fixed order."""
-        return [_params(model) for model in sorted(self._models)]
+        return [_CLAIM.of(model) for model in sorted(self._models)]
 
 
 class ClearedGradientMonitor(EventMonitor):
@@ -108,9 +113,7 @@ class ClearedGradientMonitor(EventMonitor):
     interests = _INTERESTS
 
     def __init__(self, params: Sequence[Params]) -> None:
-        self._claims: defaultdict[str, list[int]] = defaultdict(list)  # by model
-        for index, param in enumerate(params):
-            self._claims[_read(param)].append(index)
+        self._claims = _CLAIM.places(params)
         self._uses = Uses()
 
     def on_event(self, event: Event) -> Iterable[Example]:
@@ -181,31 +184,10 @@ def _examples(
         yield Example(
             param=index,
             held=was_cleared,
-            context=partial(_context, about_run, state),
+            context=partial(context_of_variable, about_run, state, "var.grad"),
             at=partial(position_of, event, call, state.names[0]),
             evidence=evidence,
             happened=""
             if was_cleared
             else f"the gradient of {state.names[0]} was not cleared since an earlier step used it",
         )
-
-
-def _context(about_run: Context, state: VariableState) -> Context:
-    facts = variable_properties(state)
-    facts.pop("var.grad", None)
-    return {**about_run, **facts}
-
-
-def _params(model: str) -> Params:
-    return _CLEARED, _BEGIN, of_model(model)
-
-
-def _read(params: Params) -> str:
-    """Return the model that params speak of."""
-    model = str(model_in(params))
-    if params != _params(model) or not is_of_model(params[-1]):
-        raise TypeError(
-            f"ClearedGradientRelation takes {_CLEARED!r}, the begin of {OPTIMIZER_STEP} and the "
-            f"ValueParam 'parameters', got {params!r}"
-        )
-    return model

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from traincheck_relations.api import EventMonitor, Example, Interests, Requirements
 from traincheck_relations.conditions.properties import (
+    context_of_variable,
     optimizer_name,
     run_properties,
-    variable_properties,
 )
 from traincheck_relations.occasion import position_of, records_of
-from traincheck_relations.of_model import is_of_model, model_in, of_model
+from traincheck_relations.of_model import ClaimOfModels
 from traincheck_relations.order.protocol import OPTIMIZER_STEP
 from traincheck_relations.value import has_changed
 from traincheck_relations.variables.change import is_told
@@ -29,10 +29,15 @@ from traincheck_trace_schema.invariants import OccasionParam, Params, VarTypePar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from traincheck_relations.api import Context, Event, Gap, Monitor, Proposer, VariableState
+    from traincheck_relations.api import Event, Gap, Monitor, Proposer, VariableState
 
-_UNCHANGED = VarTypeParam(var_type="torch.nn.Parameter", attr_name="data", post_value="unchanged")
-_BEGIN = OccasionParam(function=OPTIMIZER_STEP, phase="begin")
+_CLAIM = ClaimOfModels(
+    "KeptBetweenStepsRelation",
+    (
+        VarTypeParam(var_type="torch.nn.Parameter", attr_name="data", post_value="unchanged"),
+        OccasionParam(function=OPTIMIZER_STEP, phase="begin"),
+    ),
+)
 _INTERESTS = Interests(
     kinds=frozenset(("observe", "call_error")), functions=frozenset((OPTIMIZER_STEP,))
 )
@@ -50,7 +55,7 @@ class KeptBetweenStepsRelation:
 
     def requires(self, params: Params) -> Requirements:
         """Say what must be recorded to evaluate `params`."""
-        _read(params)
+        _CLAIM.model(params)
         return Requirements(
             functions={OPTIMIZER_STEP: frozenset()},
             variables={"parameter": frozenset(("data",))},
@@ -63,12 +68,12 @@ class KeptBetweenStepsRelation:
 
     def describe(self, params: Params) -> str:
         """Say in one sentence what `params` claim."""
-        _read(params)
+        _CLAIM.model(params)
         return f"Nothing but {OPTIMIZER_STEP} changes the parameters that an optimizer trains"
 
     def look_at(self, params: Params) -> str:
         """Say what to look at first where it is broken: the usual causes."""
-        _read(params)
+        _CLAIM.model(params)
         return (
             "what writes to the parameters between two steps: load_state_dict, copy_ or .data in "
             "the loop, an average or a backup that is swapped in and not out again, an "
@@ -77,7 +82,7 @@ class KeptBetweenStepsRelation:
 
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
-        _read(params)
+        _CLAIM.model(params)
         return 0.7
 
 
@@ -98,7 +103,7 @@ class KeptBetweenStepsProposer:
 
     def finish(self) -> Iterable[Params]:
         """Return the candidates, in a fixed order."""
-        return [_params(model) for model in sorted(self._models)]
+        return [_CLAIM.of(model) for model in sorted(self._models)]
 
 
 class KeptBetweenStepsMonitor(EventMonitor):
@@ -107,9 +112,7 @@ class KeptBetweenStepsMonitor(EventMonitor):
     interests = _INTERESTS
 
     def __init__(self, params: Sequence[Params]) -> None:
-        self._claims: defaultdict[str, list[int]] = defaultdict(list)  # by model
-        for index, param in enumerate(params):
-            self._claims[_read(param)].append(index)
+        self._claims = _CLAIM.places(params)
         self._kept = Kept()
 
     def on_event(self, event: Event) -> Iterable[Example]:
@@ -180,31 +183,10 @@ def _examples(
         yield Example(
             param=index,
             held=held,
-            context=partial(_context, about_run, before),
+            context=partial(context_of_variable, about_run, before, "var.grad"),
             at=partial(position_of, event, event.call, before.names[0]),
             evidence=evidence,
             happened=""
             if held
             else f"{before.names[0]} is not as its optimizer's last step left it",
         )
-
-
-def _context(about_run: Context, state: VariableState) -> Context:
-    facts = variable_properties(state)
-    facts.pop("var.grad", None)
-    return {**about_run, **facts}
-
-
-def _params(model: str) -> Params:
-    return _UNCHANGED, _BEGIN, of_model(model)
-
-
-def _read(params: Params) -> str:
-    """Return the model that params speak of."""
-    model = str(model_in(params))
-    if params != _params(model) or not is_of_model(params[-1]):
-        raise TypeError(
-            f"KeptBetweenStepsRelation takes {_UNCHANGED!r}, the begin of {OPTIMIZER_STEP} and "
-            f"the ValueParam 'parameters', got {params!r}"
-        )
-    return model

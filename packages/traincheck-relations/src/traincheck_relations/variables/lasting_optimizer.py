@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from traincheck_relations.api import EventMonitor, Example, Interests, Requirements
 from traincheck_relations.conditions.properties import object_name, run_properties
 from traincheck_relations.occasion import evidence_of, position_of
-from traincheck_relations.of_model import is_of_model, model_in, of_model
+from traincheck_relations.of_model import ClaimOfModels
 from traincheck_relations.order.protocol import OPTIMIZER_STEP
 from traincheck_relations.variables.observed import is_of_parameters, looked_at, stepping
 from traincheck_trace_schema.invariants import OccasionParam, Params, VarTypeParam
@@ -26,8 +26,13 @@ if TYPE_CHECKING:
 
     from traincheck_relations.api import Event, Gap, Monitor, Proposer
 
-_LASTS = VarTypeParam(var_type="torch.optim.Optimizer", attr_name="held_by", post_value="unchanged")
-_BEGIN = OccasionParam(function=OPTIMIZER_STEP, phase="begin")
+_CLAIM = ClaimOfModels(
+    "LastingOptimizerRelation",
+    (
+        VarTypeParam(var_type="torch.optim.Optimizer", attr_name="held_by", post_value="unchanged"),
+        OccasionParam(function=OPTIMIZER_STEP, phase="begin"),
+    ),
+)
 
 
 class LastingOptimizerRelation:
@@ -42,7 +47,7 @@ class LastingOptimizerRelation:
 
     def requires(self, params: Params) -> Requirements:
         """Say what must be recorded to evaluate `params`."""
-        _read(params)
+        _CLAIM.model(params)
         return Requirements(
             functions={OPTIMIZER_STEP: frozenset()},
             variables={"parameter": frozenset(("requires_grad",))},
@@ -55,12 +60,12 @@ class LastingOptimizerRelation:
 
     def describe(self, params: Params) -> str:
         """Say in one sentence what `params` claim."""
-        _read(params)
+        _CLAIM.model(params)
         return "No optimizer takes over from one that trained the same parameters in a single step"
 
     def look_at(self, params: Params) -> str:
         """Say what to look at first where it is broken: the usual causes."""
-        _read(params)
+        _CLAIM.model(params)
         return (
             "whether the optimizer is made inside the training loop, or in a function that each "
             "step calls: a new one has no momentum and no moments"
@@ -68,7 +73,7 @@ class LastingOptimizerRelation:
 
     def likelihood(self, params: Params) -> float:
         """Say how likely it is that a breach is a bug."""
-        _read(params)
+        _CLAIM.model(params)
         return 0.8
 
 
@@ -88,7 +93,7 @@ class LastingOptimizerProposer:
 
     def finish(self) -> Iterable[Params]:
         """Return the candidates, in a fixed order."""
-        return [_params(model) for model in sorted(self._models)]
+        return [_CLAIM.of(model) for model in sorted(self._models)]
 
 
 class LastingOptimizerMonitor(EventMonitor):
@@ -97,9 +102,7 @@ class LastingOptimizerMonitor(EventMonitor):
     interests = Interests(kinds=frozenset(("observe",)), functions=frozenset((OPTIMIZER_STEP,)))
 
     def __init__(self, params: Sequence[Params]) -> None:
-        self._claims: defaultdict[str, list[int]] = defaultdict(list)  # by model
-        for index, param in enumerate(params):
-            self._claims[_read(param)].append(index)
+        self._claims = _CLAIM.places(params)
         self._trainers = Trainers()
 
     def on_event(self, event: Event) -> Iterable[Example]:
@@ -157,18 +160,3 @@ class Trainers:
         """Forget the steps of a process."""
         self._last.pop(process, None)
         self._steps.pop(process, None)
-
-
-def _params(model: str) -> Params:
-    return _LASTS, _BEGIN, of_model(model)
-
-
-def _read(params: Params) -> str:
-    """Return the model that params speak of."""
-    model = str(model_in(params))
-    if params != _params(model) or not is_of_model(params[-1]):
-        raise TypeError(
-            f"LastingOptimizerRelation takes {_LASTS!r}, the begin of {OPTIMIZER_STEP} and the "
-            f"ValueParam 'parameters', got {params!r}"
-        )
-    return model

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from traincheck_relations.api import EventMonitor, Example, Interests, Requirements
 from traincheck_relations.conditions.properties import (
+    context_of_variable,
     optimizer_name,
     run_properties,
-    variable_properties,
 )
 from traincheck_relations.occasion import evidence_of, position_of
 from traincheck_relations.of_model import is_of_model, model_in, of_model
@@ -28,11 +28,12 @@ from traincheck_trace_schema.invariants import OccasionParam, Params, VarTypePar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from traincheck_relations.api import Call, Context, Event, Gap, Monitor, Proposer, VariableState
+    from traincheck_relations.api import Call, Event, Gap, Monitor, Proposer, VariableState
     from traincheck_trace_schema.invariants import Invariant
 
 _ATTRIBUTES = frozenset(("grad", "requires_grad"))
 _BEGIN = OccasionParam(function=OPTIMIZER_STEP, phase="begin")
+_JUDGED = ("var.grad", "var.requires_grad")  # and the reason
 _CLASSES = ("non_none", "non_zero")  # what is claimed of the gradient; the second says more
 
 
@@ -192,18 +193,11 @@ def _examples(
         yield Example(
             param=index,
             held=held,
-            context=partial(_context, about_run, state),
+            context=partial(context_of_variable, about_run, state, *_JUDGED),
             at=partial(position_of, event, call, state.names[0]),
             evidence=evidence,
             happened="" if held else _what_is_missing(state, kind, call),
         )
-
-
-def _context(about_run: Context, state: VariableState) -> Context:
-    facts = variable_properties(state)
-    for name in ("var.grad", "var.requires_grad"):  # what is judged, and the reason
-        facts.pop(name, None)
-    return {**about_run, **facts}
 
 
 def _what_is_missing(state: VariableState, kind: str, call: Call) -> str:
