@@ -29,6 +29,7 @@ from traincheck_trace_schema.invariants import (
     Params,
     VarTypeParam,
 )
+from traincheck_trace_schema.occasion import Place, Reference
 from traincheck_trace_schema.suppression_file import read_suppressions
 
 SCRIPT = Path(sys.executable).parent / "traincheck"
@@ -61,7 +62,8 @@ def make(function: str, condition: str = "", **fields: Any) -> Invariant:
     return Invariant(**{**given, **fields})
 
 
-MOVES = make(STEP, "held", likelihood=0.75)
+FIRST = Reference(run="monday", at=Place(step=0, stage="training", rank=0, source="train.py:12"))
+MOVES = make(STEP, "held", likelihood=0.75, reference=FIRST)
 REACHES = make(BACKWARD, num_positive_examples=40, likelihood=0.5)
 LOSS = make("app.loss", num_positive_examples=3, likelihood=0.25)
 
@@ -171,6 +173,7 @@ def test_show_tells_everything() -> None:
     )
     assert facts["held on"] == "1,200 occasions; 8 on which it did not are excluded"
     assert facts["runs"] == "1: monday"
+    assert facts["held first"] == "in run monday, step 0 (training), rank 0, at train.py:12"
     assert facts["likelihood"].startswith("0.75 ")
     assert f"calls of {STEP}" in facts["needs"]
     assert f"the variables around {STEP}" in facts["needs"]

@@ -22,6 +22,18 @@ class Place:
     variable: str | None = None
     source: str | None = None  # "file:line" of user code
 
+    @property
+    def when(self) -> str:
+        """When that was, in words.
+
+        >>> Place(step=3, stage="training", rank=0).when
+        'step 3 (training)'
+        """
+        if self.step < 0:
+            return f"before the first step ({self.stage})"
+        evaluation = "" if self.eval_step is None else f", evaluation step {self.eval_step}"
+        return f"step {self.step}{evaluation} ({self.stage})"
+
 
 @attrs.frozen(kw_only=True)
 class Evidence:

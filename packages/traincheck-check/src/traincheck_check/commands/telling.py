@@ -11,7 +11,6 @@ from pathlib import Path
 import attrs
 
 from traincheck_check.commands.preparation import Preparation
-from traincheck_check.diagnosing.diagnosis import when
 from traincheck_check.judging.following import Following
 from traincheck_check.judging.outcome import outcome_of
 from traincheck_check.judging.warnings import warnings_of
@@ -143,7 +142,7 @@ def show_text(new: Sequence[Violation], folder: Path) -> None:
     for each in new[:_SHOWN]:
         known = " (known)" if each.known else ""
         what = each.happened or f"Broken: {each.text_description}"
-        say(f"violation: {when(each.first)}, rank {each.first.rank}{known}: {what}")
+        say(f"violation: {each.first.when}, rank {each.first.rank}{known}: {what}")
     if (more := len(new) - _SHOWN) > 0:
         say(f"and {more} more, see {folder / SUMMARY_NAME}")
 

@@ -44,19 +44,6 @@ def title_of(happened: str, claim: str) -> str:
     return happened.rstrip(".") or f"Broken: {claim}"
 
 
-def when(place: Place) -> str:
-    """Say when something happened.
-
-    >>> from traincheck_trace_schema.occasion import Place
-    >>> when(Place(step=3, stage="training", rank=0))
-    'step 3 (training)'
-    """
-    if place.step < 0:
-        return f"before the first step ({place.stage})"
-    evaluation = "" if place.eval_step is None else f", evaluation step {place.eval_step}"
-    return f"step {place.step}{evaluation} ({place.stage})"
-
-
 def times(number: int) -> str:
     """Say how often."""
     return "once" if number == 1 else f"{number:,} times"
@@ -103,9 +90,9 @@ def _sentences(lead: Broken, members: Sequence[Broken]) -> Iterator[str]:
     yield f"Expected: {finding.invariant.text_description.rstrip('.')}"
     if finding.happened:
         yield f"Happened: {finding.happened.rstrip('.')}"
-    since = f"Since {when(lead.first)}, {how_often(finding.violations, finding.occasions)}"
+    since = f"Since {lead.first.when}, {how_often(finding.violations, finding.occasions)}"
     if lead.last.step != lead.first.step:
-        since += f", last at {when(lead.last)}"
+        since += f", last at {lead.last.when}"
     since += f"; {on_ranks(ranks)}"
     if sources := sources_of([each.first for each in members]):
         since += f"; at {some_of(sources)}"
@@ -130,7 +117,7 @@ def _in_reference(invariant: Invariant) -> Iterator[str]:
     where = f"{len(runs)} reference runs" if len(runs) > 1 else "reference run"
     text = f"In the {where} it held {f'on {held:,} occasions' if held > 1 else 'once'}"
     if first is not None:
-        text += f", first at {when(first.at)}"
+        text += f", first at {first.at.when}"
         if first.at.source is not None:
             text += f", at {first.at.source}"
     yield text

@@ -17,7 +17,6 @@ from traincheck_check.diagnosing.diagnosis import (
     sources_of,
     times,
     title_of,
-    when,
 )
 from traincheck_trace_schema.results_file import (
     FAILED_NAME,
@@ -147,7 +146,7 @@ def _in_full(group: ViolationGroup, outcome: Outcome) -> Iterator[str]:
     if lead.reference is not None:
         at = lead.reference.at
         where = "" if at.source is None else f", at {at.source}"
-        yield f"{_INDENT}Reference: held first at {when(at)}{where}"
+        yield f"{_INDENT}Reference: held first at {at.when}{where}"
     label = "Look at:   "
     for cause in group.look_at.split("; "):
         yield f"{_INDENT}{label}- {cause}"
@@ -185,8 +184,8 @@ def _since(lead: Violation, outcome: Outcome) -> str:
     occasions = {each.invariant_id: each.occasions for each in outcome.failed}
     known = occasions.get(lead.invariant_id)
     often = times(lead.occurrences) if known is None else how_often(lead.occurrences, known)
-    last = f", last at {when(lead.last)}" if lead.last.step != lead.first.step else ""
-    return f"{when(lead.first)}, {on_ranks(lead.ranks)}, {often}{last}"
+    last = f", last at {lead.last.when}" if lead.last.step != lead.first.step else ""
+    return f"{lead.first.when}, {on_ranks(lead.ranks)}, {often}{last}"
 
 
 def _members(group: ViolationGroup, summary: Summary) -> list[Violation]:

@@ -66,15 +66,16 @@ class Viewer:
         return self.chromium.execute_script(script)
 
     def requested(self) -> list[str]:
-        """Return the addresses that the page has asked for."""
+        """Return the addresses that the page has asked for, and not the browser for its first one."""
         messages = [
             json.loads(each["message"])["message"] for each in self.chromium.get_log("performance")
         ]
-        return [
+        asked = [
             each["params"]["request"]["url"]
             for each in messages
             if each["method"] == "Network.requestWillBeSent"
         ]
+        return [url for url in asked if not url.startswith("chrome://")]
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ def facts(invariant: Invariant, suppression: Suppression | None) -> Mapping[str,
         "params": "; ".join(map(_param, invariant.params)) or "none",
         "held on": _occasions(invariant),
         "runs": f"{len(invariant.runs)}: {', '.join(invariant.runs)}" if invariant.runs else "",
+        "held first": _first(invariant),
         "tracker": invariant.tracker or "",
         "likelihood": "" if likelihood is None else f"{likelihood:g} that a breach is a bug",
         "needs": "; ".join(_needs(invariant)),
@@ -55,6 +56,14 @@ def _occasions(invariant: Invariant) -> str:
         return ""
     excluded = f"; {not_held:,} on which it did not are excluded" if not_held else ""
     return f"{held:,} occasion{'' if held == 1 else 's'}{excluded}"
+
+
+def _first(invariant: Invariant) -> str:
+    reference = invariant.reference
+    if reference is None:
+        return ""
+    source = "" if reference.at.source is None else f", at {reference.at.source}"
+    return f"in run {reference.run}, {reference.at.when}, rank {reference.at.rank}{source}"
 
 
 def _needs(invariant: Invariant) -> Iterator[str]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from traincheck_check.diagnosing.diagnosis import when
 from traincheck_check.reporting.html.record_fields import Field, fields_of, title_of
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ def held_in_words(invariant: Invariant | None, reference: Reference | None) -> s
 
 def _reference(reference: Reference) -> str:
     at = reference.at
-    return f"run {reference.run}, {when(at)}, rank {at.rank}"
+    return f"run {reference.run}, {at.when}, rank {at.rank}"
 
 
 def _matched(
