@@ -39,5 +39,6 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     ):
         options.add_argument(f"--{switch}")
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(found[1]))
+    driver.get("about:blank")  # the browser's first page goes on loading for a while
     yield driver
     driver.quit()

@@ -66,16 +66,15 @@ class Viewer:
         return self.chromium.execute_script(script)
 
     def requested(self) -> list[str]:
-        """Return the addresses that the page has asked for, and not the browser for its first one."""
+        """Return the addresses that the page has asked for."""
         messages = [
             json.loads(each["message"])["message"] for each in self.chromium.get_log("performance")
         ]
-        asked = [
+        return [
             each["params"]["request"]["url"]
             for each in messages
             if each["method"] == "Network.requestWillBeSent"
         ]
-        return [url for url in asked if not url.startswith("chrome://")]
 
 
 @pytest.fixture
