@@ -51,14 +51,20 @@ def test_probabilities_are_known_by_their_elements(shape, dtype, seed):
     scores = torch.randn(shape, generator=torch.Generator().manual_seed(seed)) - 20
 
     probabilities = facts_of(scores.softmax(-1).to(dtype))
+    logarithms = facts_of(scores.log_softmax(-1).to(dtype))
 
+    is_matrix = {} if len(shape) > 2 else {"rows_are_log_shares": False}
     assert probabilities == {
         "finite": True,
         "in_unit_interval": True,
         "rows_sum_to_one": True,
         "has_zero_row": False,
+        **is_matrix,
     }
     assert facts_of(scores.to(dtype))["rows_sum_to_one"] is False
+    if is_matrix:
+        assert logarithms["rows_are_log_shares"]
+        assert not facts_of(scores.to(dtype))["rows_are_log_shares"]
 
 
 @pytest.mark.parametrize(
@@ -70,6 +76,9 @@ def test_probabilities_are_known_by_their_elements(shape, dtype, seed):
         (torch.tensor([1.0, float("nan")]), "finite", False),
         (torch.tensor([1.0, float("nan")]), "in_unit_interval", False),
         (torch.tensor([[2.0, -1.0]]), "rows_sum_to_one", False),
+        (torch.tensor([[0.5, 0.5], [0.25, 0.75]]).log(), "rows_are_log_shares", True),
+        (torch.tensor([[0.5, 0.5], [0.25, 0.7]]).log(), "rows_are_log_shares", False),
+        (torch.tensor([[0.0, -torch.inf]]), "rows_are_log_shares", True),
         (torch.tensor([0.0, 1.0]), "in_unit_interval", True),
         (torch.tensor([0.0, 1.1]), "in_unit_interval", False),
     ],

@@ -184,6 +184,33 @@ def test_probabilities_are_told_where_scores_are_expected(runs):
     assert found[2].happened == f"{ENTROPY} was given input whose rows sum to one"
 
 
+NLL = "torch.nn.functional.nll_loss"
+
+
+def test_what_is_no_logarithm_is_told_where_logarithms_are_expected(runs):
+    """Scores, or a softmax over the batch; of losses that take scores it is not claimed."""
+    rank = runs.trace.rank()
+    for step in range(3):
+        rank.step(step)
+        given = batch((8, 4), rows_sum_to_one=False, rows_are_log_shares=step < 2)
+        arguments = {"input": given, "target": batch((8,), "int64")}
+        for function in (NLL, ENTROPY):
+            add_call(rank, function, arguments, result=batch(()), ctx={"grad_mode": False})
+    claim = fact("rows_are_log_shares", value=True, function=NLL)
+
+    found = runs.examples(claim)
+
+    assert set(runs.proposals()) == {
+        claim,
+        *(fact("rows_sum_to_one", value=False, function=one) for one in (NLL, ENTROPY)),
+        *(agree(ROWS, one) for one in (NLL, ENTROPY)),
+    }
+    assert broken(found) == [2]
+    assert found[2].happened == (
+        f"{NLL} was given input whose rows are no logarithms of shares of one"
+    )
+
+
 def test_facts_of_a_loss_that_may_take_anything_are_not_proposed(runs):
     """That rows don't sum to one may be so in this program only."""
     rank = runs.trace.rank()
@@ -229,6 +256,17 @@ def test_rows_follow_from_shapes():
     ]
 
     assert RELATION.without_implied([shapes, rows, *others]) == [shapes, *others]
+
+
+def test_what_is_a_logarithm_is_known_to_be_no_share():
+    """Of the same argument."""
+    logarithms = invariant(fact("rows_are_log_shares", value=True, function=NLL))
+    shares = [
+        invariant(fact("rows_sum_to_one", value=False, function=function))
+        for function in (NLL, ENTROPY)
+    ]
+
+    assert RELATION.without_implied([*shares, logarithms]) == [shares[1], logarithms]
 
 
 def test_what_it_needs_is_recorded():

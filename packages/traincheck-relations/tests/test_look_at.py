@@ -119,6 +119,14 @@ CASES = [
     ("ConsistentInputRelation", (given("input", path=("requires_grad",)), YES), "detach"),
     (
         "ConsistentInputRelation",
+        (
+            given("input", "torch.nn.functional.nll_loss", path=("facts", "rows_are_log_shares")),
+            YES,
+        ),
+        "log_softmax",
+    ),
+    (
+        "ConsistentInputRelation",
         (given("input", path=("facts", "rows_sum_to_one")), NO),
         "softmax",
     ),

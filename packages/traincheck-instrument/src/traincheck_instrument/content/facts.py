@@ -17,6 +17,7 @@ MOST_BYTES = 2**24  # of a tensor whose elements are looked at for this; read in
 MOST_BYTES_FAR = 2**20  # of one that lies on a device
 
 _ROUNDINGS = 16  # how often the error of one rounding a sum of shares may be off
+_LEAST_MARGIN = 1e-3  # of a sum of shares that are told by their logarithms
 _A_MATRIX = 2  # dimensions
 _FIRST = 64  # elements that mostly tell that not all are equal
 
@@ -33,7 +34,8 @@ def facts_of(tensor: torch.Tensor) -> dict[str, bool]:
     Returns:
         `finite`: all are. Of what has dimensions `in_unit_interval`: all are from 0 to 1. Of
         matrices and stacks of them also `rows_sum_to_one`: the last dimension holds shares of a
-        whole, and `has_zero_row`: of the first dimension an item is all zero. Nothing of an empty
+        whole, and `has_zero_row`: of the first dimension an item is all zero. Of matrices alone
+        `rows_are_log_shares`: each row holds the logarithms of such shares. Nothing of an empty
         tensor, or of other numbers.
     """
     if not tensor.is_floating_point() or tensor.element_size() == 1 or tensor.numel() == 0:
@@ -46,6 +48,8 @@ def facts_of(tensor: torch.Tensor) -> dict[str, bool]:
     if dense.dim() >= _A_MATRIX:
         facts["rows_sum_to_one"] = facts["in_unit_interval"] and _rows_sum_to_one(dense)
         facts["has_zero_row"] = not (low > 0.0 or high < 0.0) and _has_zero_row(dense.flatten(1))
+    if dense.dim() == _A_MATRIX:
+        facts["rows_are_log_shares"] = high <= 0.0 and _rows_are_log_shares(dense)
     return facts
 
 
@@ -82,6 +86,15 @@ def _rows_sum_to_one(dense: torch.Tensor) -> bool:
     if abs(first.sum(dtype=dtype).item() - 1) > margin:
         return False
     return bool((dense.sum(-1, dtype=dtype) - 1).abs().max() <= margin)
+
+
+def _rows_are_log_shares(dense: torch.Tensor) -> bool:
+    dtype = torch.promote_types(dense.dtype, torch.float32)
+    # A logarithm that is rounded shifts its share by more than the share is rounded.
+    margin = max(_ROUNDINGS * torch.finfo(dense.dtype).eps, _LEAST_MARGIN)
+    if abs(dense[0].to(dtype).exp().sum().item() - 1) > margin:
+        return False
+    return bool((dense.to(dtype).exp().sum(-1) - 1).abs().max() <= margin)
 
 
 def _has_zero_row(rows: torch.Tensor) -> bool:

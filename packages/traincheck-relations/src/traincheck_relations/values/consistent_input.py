@@ -47,11 +47,15 @@ _TAKES_NO_PROBABILITIES = frozenset(
         "nll_loss",
     )
 )
+# Documented to take logarithms of shares: what has none of them is a score, or a softmax over
+# another dimension.
+_TAKES_LOGARITHMS = frozenset(("torch.nn.functional.kl_div", "torch.nn.functional.nll_loss"))
 _TENSOR = "torch.Tensor"
 _GRAD: _Path = ("requires_grad",)
 _SHAPE: _Path = ("shape",)
 _ROWS: _Path = ("shape", 0)
 _SHARES: _Path = ("facts", "rows_sum_to_one")
+_LOGARITHMS: _Path = ("facts", "rows_are_log_shares")
 _LOST_ROW: _Path = ("facts", "has_zero_row")
 _UNIT: _Path = ("facts", "in_unit_interval")
 _ENOUGH = 32  # elements that don't all lie in [0, 1] by accident
@@ -119,6 +123,11 @@ class ConsistentInputRelation:
                 f"how {first.name} is scaled before {first.api_name} is called: a division that is "
                 "left out or done twice, a normalisation by mean and deviation, another data set"
             )
+        if path == _LOGARITHMS:
+            return (
+                f"whether log_softmax is applied before {first.api_name}, and over the dimension "
+                "of the classes; whether softmax is in its place"
+            )
         return (
             f"whether a softmax is applied before {first.api_name}, which takes scores or "
             "logarithms: in the last layer of the model, or in the loop"
@@ -135,7 +144,15 @@ class ConsistentInputRelation:
         return 0.8 if is_usual or first.additional_path != _GRAD else 0.6
 
     def without_implied(self, invariants: Sequence[Invariant]) -> Sequence[Invariant]:
-        """Drop that two have as many rows where they have the same shape."""
+        """Drop that two have as many rows where they have the same shape.
+
+        And that rows don't sum to one where they are logarithms.
+        """
+        logarithms = {
+            (*_names(one.params), str(one.precondition))
+            for one in invariants
+            if _parts(one.params)[0].additional_path == _LOGARITHMS
+        }
         same_shape = {
             (*_names(one.params), str(one.precondition))
             for one in invariants
@@ -144,8 +161,10 @@ class ConsistentInputRelation:
         return [
             one
             for one in invariants
-            if _parts(one.params)[0].additional_path != _ROWS
-            or (*_names(one.params), str(one.precondition)) not in same_shape
+            for names in [(*_names(one.params), str(one.precondition))]
+            for path in [_parts(one.params)[0].additional_path]
+            if not (path == _ROWS and names in same_shape)
+            and not (path == _SHARES and names in logarithms)
         ]
 
 
@@ -188,6 +207,8 @@ class InputProposer:
                     self._take(call, name, _GRAD, value=value)
         if call.function in _TAKES_NO_PROBABILITIES:
             self._take(call, next(iter(tensors)), _SHARES, value=False)
+        if call.function in _TAKES_LOGARITHMS:
+            self._take(call, next(iter(tensors)), _LOGARITHMS, value=True)
 
     def _take_ranges(self, call: Call) -> None:
         for name, tensor in _batches(call).items():
@@ -292,6 +313,10 @@ def _batches(call: Call) -> dict[str, Mapping[str, Any]]:
 _WORDS: Mapping[Scalar, tuple[str, str]] = {
     "requires_grad": ("that requires a gradient", "that requires no gradient"),
     "rows_sum_to_one": ("whose rows sum to one", "whose rows don't sum to one"),
+    "rows_are_log_shares": (
+        "whose rows are logarithms of shares of one",
+        "whose rows are no logarithms of shares of one",
+    ),
     "has_zero_row": ("with a row of zeros", "without a row of zeros"),
     "in_unit_interval": ("that lies in [0, 1]", "that does not lie in [0, 1]"),
 }
