@@ -12,7 +12,9 @@ import attrs
 from traincheck_trace_schema.cli import note
 
 _BEGINNING_SECONDS = 20.0  # until a program that was just started has a trace
+_ANOTHER_SECONDS = 5.0  # where one was recorded: what is left is most likely something else
 _LOOK_SECONDS = 0.2
+_ENDED = frozenset("ZX")  # states of processes, as Linux tells them
 _SHARD = re.compile(r"trace_r\d+_p(\d+)")
 
 
@@ -24,7 +26,8 @@ class LeftRunning:
 
     def wait(self, group: int) -> None:
         """Wait while one of a process group is recorded, or may be about to be."""
-        until = time.monotonic() + _BEGINNING_SECONDS
+        has_any = any(self.folder.glob("trace_*"))
+        until = time.monotonic() + (_ANOTHER_SECONDS if has_any else _BEGINNING_SECONDS)
         is_told = False
         while _is_alive(group):
             if self._is_recorded(group):
@@ -37,7 +40,8 @@ class LeftRunning:
 
     def _is_recorded(self, group: int) -> bool:
         names = (_SHARD.match(path.name) for path in self.folder.glob("trace_*"))
-        return any(_group_of(int(name[1])) == group for name in names if name is not None)
+        processes = [int(name[1]) for name in names if name is not None]
+        return any(_group_of(each) == group and not _has_ended(each) for each in processes)
 
 
 def _is_alive(group: int) -> bool:
@@ -46,6 +50,15 @@ def _is_alive(group: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _has_ended(process: int) -> bool:
+    """Whether a process only waits for its parent to take note: in a container maybe for ever."""
+    try:
+        told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # there is no such folder: then nobody can tell
+        return False
+    return told.rpartition(")")[2].split()[0] in _ENDED
 
 
 def _group_of(process: int) -> int | None:
