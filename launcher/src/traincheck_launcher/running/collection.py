@@ -80,6 +80,7 @@ def collect(options: CollectOptions, command: tuple[str, ...]) -> int:
         if options.checks:
             live.begin()
         _write(folder, options, prepared, command)
+        way.write(folder.entry)
 
     with (
         entered(folder, launch, overwrite=options.overwrite, write=write) as occupancy,
@@ -141,10 +142,6 @@ def _run(
         **os.environ,
         **way.environment(folder.entry),
     }
-    try:
-        way.write(folder.entry)
-    except OSError as error:
-        raise folder.unwritable(error) from error
     code = run_child(
         way.argv(folder.entry),
         env=environment,
