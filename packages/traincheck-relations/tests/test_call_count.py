@@ -316,3 +316,16 @@ def test_a_function_that_is_not_called_is_told_until_it_is(tmp_path_factory, fir
 
     assert broken(trace, RELATION, claim) == list(range(min(first, steps - 1)))
     assert broken(trace, RELATION, ever(CLIP)) == []  # of another model
+
+
+def test_a_call_that_may_be_among_lost_records_is_not_missed(tmp_path):
+    """What sampling left out is no loss: the steps before and after are whole."""
+    good, lossy = (TraceBuilder(tmp_path / name) for name in ("good", "lossy"))
+    (claim,) = run_of_model(good, (*LOOP, "clip"), LOOP)
+    rank = new_rank(lossy)
+    rank.variable("model.weight", requires_grad=True)
+    loop(rank, [LOOP] * 2)
+    rank.gap("truncated")
+    loop(rank, [LOOP] * 3, first=2)
+
+    assert set(broken(lossy, RELATION, claim)) <= {0, 1}

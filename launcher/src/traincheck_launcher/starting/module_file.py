@@ -35,7 +35,9 @@ def file_of_module(name: str) -> Path:
                 f"{_OPTION}: {name} is a package without {_MAIN}.py; name a module of it"
             )
     if not spec.has_location or not _is_source(spec):
-        raise ConfigError(f"{_OPTION}: the source of {name} can't be found, and not recorded")
+        raise ConfigError(
+            f"{_OPTION}: the source of {name} can't be found; name a module with a .py file"
+        )
     return Path(str(spec.origin))
 
 

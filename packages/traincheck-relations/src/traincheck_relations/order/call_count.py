@@ -95,6 +95,7 @@ class CallCountMonitor(EventMonitor):
         self._in_a_row: defaultdict[int, Counter[str]]  # by process: steps with a call
         self._in_a_row = defaultdict(Counter)
         self._called: defaultdict[int, set[str]] = defaultdict(set)  # by process: in any step
+        self._lossy: set[int] = set()  # processes of which records were lost: a call may be too
 
     def on_event(self, event: Event) -> Iterable[Example]:
         """Take the next event."""
@@ -104,6 +105,8 @@ class CallCountMonitor(EventMonitor):
     def on_gap(self, gap: Gap) -> None:
         """Forget the step in which records are missing."""
         self._counter.on_gap(gap)
+        if gap.reason != "sampling":
+            self._lossy.add(gap.process)
 
     def _judge(self, step: StepCounts, end: Event) -> Iterator[Example]:
         context = step_properties(step.begin)
@@ -121,6 +124,8 @@ class CallCountMonitor(EventMonitor):
             if claim.asks_if_ever:
                 if claim.model == step.begin.run.model() and step.can_judge(claim.function):
                     held = claim.function in called
+                    if not held and step.begin.process in self._lossy:
+                        continue
                     told = claim.what_was_counted(0, None)
                     yield _example(index, claim, step, end, context, "" if held else told)
                 continue
