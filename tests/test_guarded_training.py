@@ -234,6 +234,23 @@ def test_a_warning_stops_nothing(bench, of_small):
     assert not (bench.folder / "run" / "check" / "stopped.json").exists()
 
 
+def test_what_is_known_to_be_broken_stops_nothing(bench, of_small):
+    """With a baseline, only what is new does."""
+    shutil.copytree(of_small, bench.folder, dirs_exist_ok=True)
+    program = (20, 5, 0)
+    bench.run(*_guarded(), *program, code=1)
+    known = ("traincheck-check", "-f", "run", "-i", "invariants.json", "-o", "checked")
+    bench.run(*known, "--write-baseline", "known.json", "--exit-zero")
+    shutil.rmtree(bench.folder / "run")
+
+    result = bench.run(*_guarded("--on-violation", "stop", "--baseline", "known.json"), *program)
+
+    assert len(_made(result.stdout)) == 20
+    told = [line for line in result.stderr.splitlines() if line.startswith("violation: ")]
+    assert len(told) == 1
+    assert " (known): " in told[0]
+
+
 def test_a_step_that_never_ends_is_stopped_too(bench, of_small):
     """Where the optimizer steps no more, the step goes on: it is stopped before a micro-batch."""
     shutil.copytree(of_small, bench.folder, dirs_exist_ok=True)
@@ -324,7 +341,8 @@ def test_the_whole_job_in_one_command(bench):
     assert summary["failed"]
 
     again = bench.run(
-        *("traincheck", "run", "train.py", "--models-to-track", "model", "--output-dir", "next"),
+        *("traincheck", "run", "train.py", "--models-to-track", "model"),
         *("--invariants", "job/invariants.json", "--", 20, 20, 0),
     )
     assert _made(again.stdout) == [[str(step)] for step in range(20)]
+    assert read_summary(bench.folder / "traincheck_run_latest" / "run" / "check" / SUMMARY_NAME)

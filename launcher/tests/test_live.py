@@ -66,6 +66,11 @@ def error(command: click.Command, *arguments: str) -> str:
             ["--check", "-i", "invariants.json", "--lockstep"],
             "error: --lockstep: the training would wait for verdicts that stop nothing; add",
         ),
+        (["--baseline", "known.json"], "error: --baseline: nothing is checked while the program"),
+        (
+            ["--check", "-i", "invariants.json", "--baseline", "known.json"],
+            "error: --baseline: there is no file known.json",
+        ),
         (["--on-violation", "shout"], "error: Invalid value for '--on-violation'"),
     ],
 )

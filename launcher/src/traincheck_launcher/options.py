@@ -46,6 +46,7 @@ class CollectOptions:
     max_trace_bytes: int | None = None
     gzip: bool = False
     checks: bool = False  # while the program runs
+    baseline: Path | None = None  # what is known to be broken
     on_violation: Literal["warn", "stop"] = "warn"
     lockstep: bool = False
     only_instr: bool = False  # nothing is run

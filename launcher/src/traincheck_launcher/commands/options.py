@@ -28,7 +28,7 @@ GROUPS = {
         "tensor_format",
     ),
     "How often": ("sampling_interval", "warm_up_steps", "overhead_budget"),
-    "Checking while it runs": ("checks", "on_violation", "lockstep"),
+    "Checking while it runs": ("checks", "baseline", "on_violation", "lockstep"),
     "Where to": ("output_dir", "overwrite", "copies_files", "max_trace_bytes", "gzip"),
     **TORCHRUN_GROUP,
     "Taken from TrainCheck 0.x": ("scans_no_arguments", "compiles", "profiles"),
@@ -175,6 +175,13 @@ _CHECKING = (
         cls=Switch,
         help="Check the run against the --invariants while it goes on; what is broken is told at "
         "once.",
+    ),
+    click.option(
+        "--baseline",
+        type=_PATH,
+        metavar="FILE",
+        help="With --check: a suppression file; what it matches is known to be broken, is told as "
+        "such, and stops nothing.",
     ),
     click.option(
         "--on-violation",

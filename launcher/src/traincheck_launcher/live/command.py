@@ -7,6 +7,7 @@ import sysconfig
 from typing import TYPE_CHECKING
 
 from traincheck_trace_schema.errors import ConfigError
+from traincheck_trace_schema.suppression_file import read_suppressions
 
 if TYPE_CHECKING:
     from traincheck_launcher.live.output import LiveOutput
@@ -24,8 +25,12 @@ def require_checker(options: CollectOptions) -> None:
         ConfigError: something that it needs is missing, or has no sense without it.
     """
     if not options.checks:
-        if options.lockstep or options.on_violation != "warn":
-            option = "--lockstep" if options.lockstep else "--on-violation stop"
+        without_sense = {
+            "--lockstep": options.lockstep,
+            "--on-violation stop": options.on_violation != "warn",
+            "--baseline": options.baseline is not None,
+        }
+        for option in (option for option, is_given in without_sense.items() if is_given):
             raise ConfigError(f"{option}: nothing is checked while the program runs; add --check")
         return
     if not options.invariants:
@@ -35,6 +40,10 @@ def require_checker(options: CollectOptions) -> None:
             "--lockstep: the training would wait for verdicts that stop nothing; add "
             "--on-violation stop"
         )
+    if options.baseline is not None:
+        if not options.baseline.is_file():
+            raise ConfigError(f"--baseline: there is no file {options.baseline}")
+        read_suppressions(options.baseline)
     _installed()
 
 
@@ -44,11 +53,13 @@ def checker_command(options: CollectOptions, output: LiveOutput, run_id: str) ->
     Raises:
         ConfigError: it is not installed.
     """
+    baseline = () if options.baseline is None else ("--baseline", str(options.baseline))
     poll = _STOPPING_SECONDS if options.on_violation == "stop" else _WARNING_SECONDS
     return [
         _installed(),
         *("-f", str(output.traces), "--run-id", run_id),
         *("-i", *(str(path) for path in options.invariants)),
+        *baseline,
         *("-o", str(output.results), "--progress", str(output.progress), "--until-eof"),
         *("--poll-seconds", str(_LOCKSTEP_SECONDS if options.lockstep else poll)),
     ]

@@ -15,7 +15,7 @@ import attrs
 import click
 
 from traincheck_launcher.live.command import require_checker
-from traincheck_launcher.output.folder import default_name, from_here
+from traincheck_launcher.output.folder import OutputFolder, default_name, from_here
 from traincheck_launcher.running.collection import collect
 from traincheck_trace_schema.errors import EXIT_CLEAN, ConfigError
 
@@ -67,13 +67,14 @@ def run_whole_job(
     """
     name = default_name(options.program, time.strftime("%Y%m%d-%H%M%S"))
     folder = options.output_dir or Path(name)
+    job = OutputFolder(folder.absolute()) if options.output_dir is None else None
     if reference is None:
         if not options.invariants:
             raise ConfigError(
                 "there is nothing to check it against: name invariants with --invariants, or a "
                 "program that does it right with --reference"
             )
-        return collect(attrs.evolve(options, output_dir=folder / "run"), command)
+        return collect(attrs.evolve(options, output_dir=folder / "run"), command, job)
     invariants = folder / "invariants.json"
     _check(options, reference, invariants)
     infer = _installed()
@@ -85,7 +86,7 @@ def run_whole_job(
         raise ConfigError(f"--reference: nothing was learnt from {reference.script} (see above)")
     _tell(f"[3/3] running {options.pyscript}, and checking it")
     learnt = attrs.evolve(options, output_dir=folder / "run", invariants=(invariants,))
-    return collect(learnt, command)
+    return collect(learnt, command, job)
 
 
 def _check(options: CollectOptions, reference: Reference, invariants: Path) -> None:
@@ -121,6 +122,7 @@ def _record(
         arguments=reference.arguments,
         output_dir=folder,
         checks=False,
+        baseline=None,
         on_violation="warn",
         lockstep=False,
     )

@@ -41,12 +41,15 @@ if TYPE_CHECKING:
     from traincheck_launcher.starting.way import Way
 
 
-def collect(options: CollectOptions, command: tuple[str, ...]) -> int:
+def collect(
+    options: CollectOptions, command: tuple[str, ...], job: OutputFolder | None = None
+) -> int:
     """Run a program and record it.
 
     Args:
         options: What is asked for.
         command: The command line, as the user typed it, for the record.
+        job: The folder of a larger job in which this is the last step, if it was named by default.
 
     Returns:
         The program's own exit code; if that is 0 and the run was checked meanwhile, the check's.
@@ -61,6 +64,7 @@ def collect(options: CollectOptions, command: tuple[str, ...]) -> int:
     way, launch = way_of(options), launch_of(options, os.environ)
     name = options.output_dir or Path(default_name(options.program, launch.suffix))
     folder = OutputFolder(name.absolute())
+    named_by_default = folder if options.output_dir is None else job
     _check_text("--pyscript", options.pyscript.absolute())
     _check_text("--output-dir", folder.path)
     if options.only_instr and not launch.leads:
@@ -81,6 +85,8 @@ def collect(options: CollectOptions, command: tuple[str, ...]) -> int:
             live.begin()
         _write(folder, options, prepared, command)
         way.write(folder.entry)
+        if named_by_default is not None:
+            point_to_latest(named_by_default.path)
 
     with (
         entered(folder, launch, overwrite=options.overwrite, write=write) as occupancy,
@@ -193,8 +199,6 @@ def _write(
     _write_inputs(folder, options, prepared)
     if prepared.wants_variables and not (options.models or prepared.tracks):
         warn(f"no parameters are recorded: {_how_to_track(options)}")
-    if options.output_dir is None:
-        point_to_latest(folder.path)
 
 
 def _write_inputs(folder: OutputFolder, options: CollectOptions, prepared: Preparation) -> None:
